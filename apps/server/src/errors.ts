@@ -1,0 +1,29 @@
+/** Everything that keeps the server from starting, each with what to do about it. */
+import { defineErrors } from '@sluice/base';
+
+export const serverErrors = defineErrors({
+  BAD_CONFIG: {
+    message: (d: { name: string; value: string; wanted: string }) =>
+      `${d.name} is "${d.value}", but it must be ${d.wanted}`,
+    retryable: false,
+  },
+  ALREADY_RUNNING: {
+    message: (d: { folder: string; pid: number }) =>
+      `another Sluice (process ${d.pid}) already uses ${d.folder}; stop it, or set SLUICE_DATA_DIR to another folder`,
+    retryable: true,
+  },
+  NO_REDIS: {
+    message: () =>
+      'neither redis-server nor valkey-server is on the PATH; install one, or set SLUICE_REDIS_URL to a server',
+    retryable: false,
+  },
+  REDIS_FAILED: {
+    message: (d: { reason: string }) => `Redis did not start: ${d.reason}`,
+    retryable: true,
+  },
+  PORT_TAKEN: {
+    message: (d: { host: string; port: number }) =>
+      `${d.host}:${d.port} is taken; set SLUICE_PORT to another port, or leave it out`,
+    retryable: true,
+  },
+});

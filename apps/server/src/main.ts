@@ -1,0 +1,100 @@
+/**
+ * The program behind `npm start`: wires the parts, starts them in the order they need each other, and stops them in
+ * the opposite order when it is told to.
+ *
+ *     Redis (ours, or the one at SLUICE_REDIS_URL) → link → health and metrics
+ *
+ * The first SIGINT, SIGTERM or SIGHUP begins an orderly stop that ends by a deadline. A second one, given a second
+ * later or more, ends the process at once. (A Ctrl-C under npm arrives twice within milliseconds: from the
+ * terminal and from npm. That is one wish, not two.)
+ */
+import { consoleLogger, isSluiceError } from '@sluice/base';
+import { describeTarget, RedisLink } from '@sluice/redis';
+import { readConfig, type Config } from './config.js';
+import { serveHttp } from './http.js';
+import { processMetrics, redisMetrics } from './metrics.js';
+import { startRedisProcess } from './redisProcess.js';
+
+const SAME_WISH_MS = 1_000;
+const FIRST_ANSWER_DEADLINE_MS = 10_000;
+const INFO_DEADLINE_MS = 2_000;
+
+/** A started part; stopped in the opposite order of starting. */
+type Stop = (deadlineMs: number) => Promise<void> | void;
+
+await main();
+
+async function main(): Promise<void> {
+  const stops: Stop[] = [];
+  try {
+    const config = readConfig();
+    obeySignals(config, stops);
+    await startParts(config, stops);
+  } catch (error) {
+    process.exitCode = 1;
+    // What is expected to go wrong has a message for people; for the rest the stack helps.
+    console.error(isSluiceError(error) ? `sluice: ${error.message}` : error);
+    await stopParts(stops, FIRST_ANSWER_DEADLINE_MS);
+    process.exit();
+  }
+}
+
+async function startParts(config: Config, stops: Stop[]): Promise<void> {
+  const logger = consoleLogger({ level: config.logLevel, write: (line) => void process.stderr.write(line) });
+  let url = config.redisUrl;
+  if (url === undefined) {
+    const redis = await startRedisProcess({ dataDir: config.dataDir, searchPath: config.searchPath, logger });
+    stops.push((deadlineMs) => redis.stop(deadlineMs));
+    url = redis.url;
+  }
+  const link = new RedisLink(url, { name: 'sluice-server' });
+  stops.push(() => link.close());
+  const ping = async (deadlineMs: number): Promise<void> =>
+    void (await link.call('PING', [], { deadlineMs }));
+  await ping(FIRST_ANSWER_DEADLINE_MS);
+
+  const askInfo = async (): Promise<string> =>
+    String(await link.call('INFO', [], { deadlineMs: INFO_DEADLINE_MS }));
+  const http = await serveHttp({
+    host: config.host,
+    port: config.port,
+    checks: { redis: () => ping(INFO_DEADLINE_MS) },
+    metrics: [processMetrics(), redisMetrics(askInfo)],
+    logger,
+  });
+  stops.push((deadlineMs) => http.stop(deadlineMs));
+
+  const where =
+    config.redisUrl === undefined ? `${url}, data in ${config.dataDir}` : describeTarget(link.target);
+  console.log(`Sluice runs at ${http.url} (health: /healthz /readyz, metrics: /metrics)`);
+  console.log(`Redis: ${where}`);
+}
+
+function obeySignals(config: Config, stops: Stop[]): void {
+  let firstAt: number | undefined;
+  const obey = async (): Promise<void> => {
+    if (firstAt !== undefined) {
+      if (performance.now() - firstAt > SAME_WISH_MS) process.exit(1);
+      return;
+    }
+    firstAt = performance.now();
+    console.log('Stopping; press Ctrl-C again to stop at once');
+    await stopParts(stops, config.stopDeadlineMs);
+    console.log('Stopped');
+    process.exit(0);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void obey());
+}
+
+/** What one part took from the time is missing for the next ones: the whole stop ends by the deadline. */
+async function stopParts(stops: Stop[], deadlineMs: number): Promise<void> {
+  const end = performance.now() + deadlineMs;
+  for (let stop = stops.pop(); stop; stop = stops.pop()) {
+    try {
+      await stop(Math.max(end - performance.now(), 100));
+    } catch (error) {
+      process.exitCode = 1;
+      console.error(error);
+    }
+  }
+}

@@ -1,0 +1,150 @@
+/** The server as a user meets it: start, ask, stop, start again, kill, start twice. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { RedisLink } from '@sluice/redis';
+import { startRedis, waitUntil } from '@sluice/testbed';
+import { newDataDir, processesIn, startServer } from './serverProcess.js';
+
+async function get(url: string, path: string): Promise<{ status: number; body: string }> {
+  const response = await fetch(url + path);
+  return { status: response.status, body: await response.text() };
+}
+
+async function ask(redisUrl: string, command: string, ...args: string[]): Promise<string> {
+  const link = new RedisLink(redisUrl);
+  try {
+    return String(await link.call(command, args));
+  } finally {
+    link.close();
+  }
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  test(`${signal} stops the server and its Redis, and the next start finds the data`, async () => {
+    const dataDir = newDataDir();
+    const first = await startServer(dataDir);
+    await ask(first.redisUrl, 'SET', 'kept', signal);
+    assert.equal((await processesIn(join(dataDir, 'redis'))).length, 1);
+    assert.equal(await first.end(signal), 0);
+    assert.deepEqual(await processesIn(join(dataDir, 'redis')), []);
+    const second = await startServer(dataDir);
+    assert.equal(await ask(second.redisUrl, 'GET', 'kept'), signal);
+    assert.equal(await second.end('SIGTERM'), 0);
+  });
+}
+
+test('its own Redis appends to a file, evicts nothing and listens on loopback only', async () => {
+  const server = await startServer(newDataDir());
+  const config = async (name: string): Promise<string> => ask(server.redisUrl, 'CONFIG', 'GET', name);
+  assert.equal(await config('appendonly'), 'appendonly,yes');
+  assert.equal(await config('appendfsync'), 'appendfsync,everysec');
+  assert.equal(await config('maxmemory-policy'), 'maxmemory-policy,noeviction');
+  assert.equal(await config('bind'), 'bind,127.0.0.1');
+  await server.end('SIGTERM');
+});
+
+test('health, readiness and metrics are served', async () => {
+  const server = await startServer(newDataDir());
+  assert.deepEqual(await get(server.url, '/healthz'), { status: 200, body: '{"status":"ok"}\n' });
+  assert.deepEqual(await get(server.url, '/readyz'), { status: 200, body: '{"status":"ok","redis":"ok"}\n' });
+  const { status, body } = await get(server.url, '/metrics');
+  assert.equal(status, 200);
+  assert.match(body, /^sluice_redis_up 1$/m);
+  assert.match(body, /^sluice_redis_memory_bytes \d+$/m);
+  assert.match(body, /^sluice_process_uptime_seconds \d/m);
+  assert.equal((await get(server.url, '/nothing')).status, 404);
+  assert.equal((await fetch(`${server.url}/healthz`, { method: 'POST' })).status, 405);
+  await server.end('SIGTERM');
+});
+
+test('a second server in the same folder is refused with the reason', async () => {
+  const dataDir = newDataDir();
+  const first = await startServer(dataDir);
+  await assert.rejects(startServer(dataDir), new RegExp(`process ${first.pid}\\) already uses`));
+  assert.equal((await get(first.url, '/readyz')).status, 200);
+  await first.end('SIGTERM');
+});
+
+test('of servers that find the same dead lock only one starts', async () => {
+  const dataDir = newDataDir();
+  await (await startServer(dataDir)).end('SIGKILL');
+  const starts = await Promise.allSettled([1, 2, 3].map(() => startServer(dataDir)));
+  const started = starts.filter((start) => start.status === 'fulfilled');
+  assert.equal(started.length, 1);
+  assert.equal((await processesIn(join(dataDir, 'redis'))).length, 1);
+  await started[0]!.value.end('SIGTERM');
+});
+
+test('after kill -9 of the server the next one ends the orphaned Redis and finds its data', async () => {
+  const dataDir = newDataDir();
+  const first = await startServer(dataDir);
+  await ask(first.redisUrl, 'SET', 'kept', 'yes');
+  await first.end('SIGKILL');
+  const [orphan] = await processesIn(join(dataDir, 'redis'));
+  assert.ok(orphan);
+  const second = await startServer(dataDir);
+  assert.equal((await processesIn(join(dataDir, 'redis'))).includes(orphan), false);
+  assert.equal(await ask(second.redisUrl, 'GET', 'kept'), 'yes');
+  await second.end('SIGTERM');
+});
+
+test('a Redis that dies is started again on the same port', async () => {
+  const dataDir = newDataDir();
+  const server = await startServer(dataDir);
+  const [pid] = await processesIn(join(dataDir, 'redis'));
+  process.kill(pid!, 'SIGKILL');
+  await waitUntil('another Redis runs', async () => {
+    const [now] = await processesIn(join(dataDir, 'redis'));
+    return now !== undefined && now !== pid;
+  });
+  assert.equal(await ask(server.redisUrl, 'PING'), 'PONG');
+  await waitUntil('it is ready again', async () => (await get(server.url, '/readyz')).status === 200);
+  assert.equal(await server.end('SIGINT'), 0);
+  assert.deepEqual(await processesIn(join(dataDir, 'redis')), []);
+});
+
+test('a given Redis is used and left alone', async () => {
+  const redis = await startRedis();
+  const dataDir = newDataDir();
+  const server = await startServer(dataDir, { SLUICE_REDIS_URL: redis.url });
+  assert.equal((await get(server.url, '/readyz')).status, 200);
+  assert.deepEqual(await processesIn(join(dataDir, 'redis')), []);
+  redis.pause();
+  assert.equal((await get(server.url, '/readyz')).status, 503);
+  assert.match((await get(server.url, '/metrics')).body, /^sluice_redis_up 0$/m);
+  redis.resume();
+  assert.equal(await server.end('SIGTERM'), 0);
+  assert.equal(await redis.command('PING'), 'PONG');
+  await redis.stop();
+});
+
+test('two signals at once are one wish', async () => {
+  const server = await startServer(newDataDir());
+  process.kill(server.pid, 'SIGINT');
+  assert.equal(await server.end('SIGINT'), 0);
+  assert.match(server.output(), /^Stopped$/m);
+});
+
+test('a setting that makes no sense and a taken port are refused in one line', async () => {
+  await assert.rejects(
+    startServer(newDataDir(), { SLUICE_PORT: 'x' }),
+    /^Error: sluice: SLUICE_PORT is "x"[^\n]*\n$/,
+  );
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const dataDir = newDataDir();
+  await assert.rejects(startServer(dataDir, { SLUICE_PORT: String(port) }), /^Error: sluice: .* is taken/);
+  taken.close();
+  assert.deepEqual(await processesIn(join(dataDir, 'redis')), []);
+});
+
+test('without a Redis program it says what to install', async () => {
+  await assert.rejects(
+    startServer(newDataDir(), { PATH: '/nowhere' }),
+    /neither redis-server nor valkey-server/,
+  );
+});

@@ -1,0 +1,54 @@
+/** Runs the compiled server as a process of its own, the way `npm start` does, and talks to it from outside. */
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { makeOwnedFolder, spawnOwned, waitUntil } from '@sluice/testbed';
+
+const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
+
+export interface ServerProcess {
+  readonly pid: number;
+  readonly url: string;
+  readonly redisUrl: string;
+  readonly output: () => string;
+  /** Sends a signal and waits for the end; returns the exit code. */
+  end(signal: NodeJS.Signals): Promise<number | null>;
+}
+
+export function newDataDir(): string {
+  return makeOwnedFolder('server');
+}
+
+export async function startServer(dataDir: string, env: Record<string, string> = {}): Promise<ServerProcess> {
+  const child = spawnOwned(process.execPath, [MAIN], {
+    env: { ...process.env, SLUICE_DATA_DIR: dataDir, SLUICE_PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout!, child.stderr!]) {
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  }
+  const ended = once(child, 'close') as Promise<[number | null]>;
+  let hasEnded = false;
+  void ended.then(() => (hasEnded = true));
+  await waitUntil('the server runs or gives up', () => hasEnded || /^Redis: /m.test(output));
+  if (hasEnded) throw new Error(output);
+  return {
+    pid: child.pid!,
+    url: /runs at (\S+)/.exec(output)![1]!,
+    redisUrl: /^Redis: (redis:\/\/[^,\s]+)/m.exec(output)?.[1] ?? '',
+    output: () => output,
+    end: async (signal) => {
+      child.kill(signal);
+      return (await ended)[0];
+    },
+  };
+}
+
+/** Processes whose working directory is the folder: a Redis works in its data folder. */
+export async function processesIn(folder: string): Promise<number[]> {
+  const script = `for p in /proc/[0-9]*; do [ "$(readlink $p/cwd)" = "$1" ] && echo "\${p#/proc/}"; done; true`;
+  const { stdout } = await promisify(execFile)('sh', ['-c', script, 'sh', folder]);
+  return stdout.split('\n').filter(Boolean).map(Number);
+}

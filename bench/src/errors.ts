@@ -1,0 +1,12 @@
+/*
+ * The ways in which a benchmark can fail to produce a figure.
+ */
+import { defineErrors } from '@sluice/base';
+
+export const errors = defineErrors({
+  BAD_COMMAND_LINE: { message: (d: { why: string }) => d.why, retryable: false },
+  TIMED_OUT: {
+    message: (d: { what: string; deadlineMs: number }) => `${d.what} took more than ${d.deadlineMs} ms`,
+    retryable: true,
+  },
+});

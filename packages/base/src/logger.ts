@@ -1,0 +1,60 @@
+/**
+ * Structured logs through an injected logger.
+ *
+ * The interface is the part of pino that everybody uses: fields first, message second, so that a pino
+ * logger fits as it is. `consoleLogger` needs no dependency and writes one JSON line per record.
+ * A logger must never break what it reports on: fields that cannot be written are replaced, not thrown.
+ */
+
+export interface Logger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export interface ConsoleLoggerOptions {
+  /** The least important level that is written. */
+  level?: LogLevel;
+  /** Receives one line, with its line end. */
+  write?: (line: string) => void;
+  now?: () => number;
+}
+
+export function consoleLogger(options: ConsoleLoggerOptions = {}): Logger {
+  const { level: least = 'info', now = Date.now } = options;
+  const write = options.write ?? ((line: string) => void process.stdout.write(line));
+  const at = (level: LogLevel) =>
+    logLevels.indexOf(level) < logLevels.indexOf(least)
+      ? ignore
+      : (fields: object, message: string) => write(toLine(level, now(), fields, message));
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+function ignore(): void {}
+
+function toLine(level: LogLevel, nowMs: number, fields: object, message: string): string {
+  const head = { level, time: new Date(nowMs).toISOString() };
+  try {
+    return JSON.stringify({ ...head, ...fields, msg: message }, writable) + '\n';
+  } catch {
+    // A cycle, or a getter or toJSON that throws. The message still gets out.
+    return JSON.stringify({ ...head, msg: message, fields: 'could not be written' }) + '\n';
+  }
+}
+
+/** JSON has no errors (they become `{}`) and no big integers (they throw). */
+function writable(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return value.toString();
+  if (value instanceof Error) {
+    // Own fields such as `code` and `details` come along; a cause is an error again and is written likewise.
+    const { name, message, stack, cause } = value;
+    return Object.assign({ name, message, stack, cause }, value);
+  }
+  return value;
+}

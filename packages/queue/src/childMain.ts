@@ -1,0 +1,31 @@
+// The program of a child process: imports the handler's module once, then runs its default export for each job that arrives.
+import type { FromChild, JobForChild } from './children.js';
+
+type ChildHandler = (job: JobForChild & { progress(value: unknown): void; log(line: string): void }) => unknown;
+
+const loaded = import(process.argv[2]!) as Promise<{ default: ChildHandler }>;
+
+process.on('message', (job: JobForChild) => {
+  void run(job);
+});
+// The parent is gone: nobody waits for an answer.
+process.on('disconnect', () => process.exit(0));
+
+async function run(job: JobForChild): Promise<void> {
+  try {
+    const { default: handler } = await loaded;
+    const value = await handler({
+      ...job,
+      progress: (progress) => answer({ kind: 'progress', value: progress }),
+      log: (line) => answer({ kind: 'log', line }),
+    });
+    answer({ kind: 'result', value });
+  } catch (thrown) {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    answer({ kind: 'error', name: error.name, message: error.message, stack: error.stack ?? '' });
+  }
+}
+
+function answer(message: FromChild): void {
+  process.send!(message);
+}

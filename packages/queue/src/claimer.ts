@@ -1,0 +1,361 @@
+// Where a job is claimed. A claimer works on one partition for one worker: it holds a session there, sends acknowledgements
+// and claims together, and sleeps when there is nothing.
+//
+//   pump ──▶ call (ack finished + claim next) ──▶ reply ──▶ jobs to the worker, duties, sleep or pump again
+//
+// Calls travel in lanes. A lane sends one numbered call at a time and repeats it, with the same number, until it is answered:
+// the script answers a repetition as it answered the first. Two lanes keep Redis and this process busy at the same time. A
+// claim never asks for more than there are free slots, so that no claimed job waits while another worker is idle.
+import { isSluiceError } from '@sluice/base';
+import { Duties } from './duties.js';
+import { queueErrors } from './errors.js';
+import { Heartbeat } from './heartbeat.js';
+import type { Beat } from './heartbeat.js';
+import { randomName } from './ids.js';
+import type { Holder } from './job.js';
+import type { Partition } from './partition.js';
+import { Waiter } from './waiter.js';
+import { Packer, pack, readStrings } from './wire.js';
+import type { WireValue } from './wire.js';
+import type { AnyWorker } from './worker.js';
+
+const laneCount = 2;
+/** A claim of this size or less is not split over the lanes. */
+const smallClaim = 16;
+const maxClaim = 500;
+const maxAcksPerCall = 1_000;
+const maxItemsPerCall = 100;
+/** A busy worker looks after the others (rescue, due jobs, inbox) at least this often. */
+const busyLookMs = 1_000;
+const callDeadlineMs = 10_000;
+
+/** The flags of claim.lua. */
+const flags = {
+  inbox: 1,
+  rescue: 2,
+  drain: 4,
+  alone: 8,
+  more: 16,
+  watch: 32,
+  paused: 64,
+  notices: 128,
+  ticks: 256,
+} as const;
+
+interface Lane {
+  /** '#0', '#1': a field of the active hash. */
+  name: string;
+  seq: number;
+  busy: boolean;
+}
+
+type ClaimReply = [Buffer, Buffer, number, Buffer, number, number, Buffer[], Buffer[], Buffer[]];
+
+export class Claimer {
+  readonly partition: Partition;
+  readonly duties: Duties;
+  /** Never used twice: a rescued session stays rescued. */
+  session = '';
+  readonly #worker: AnyWorker;
+  readonly #tokenWaiter: Waiter;
+  readonly #inboxWaiter: Waiter;
+  #lanes: Lane[] = [];
+  #acks = new Map<string, string[]>();
+  #ackCount = 0;
+  #settling: WireValue[] = [];
+  #returning: WireValue[] = [];
+  #itemsUnderWay = 0;
+  #beat: Beat | undefined;
+  #isOpen = false;
+  #closing = false;
+  /** There may be work: the last look found some, or somebody woke us. */
+  #hungry = true;
+  /** A call is due even if nothing can be claimed. */
+  #lookDue = false;
+  #flushPlanned = false;
+  #lastCallMs = 0;
+  #dueTimer: NodeJS.Timeout | undefined;
+
+  constructor(worker: AnyWorker, partition: Partition) {
+    this.#worker = worker;
+    this.partition = partition;
+    this.duties = new Duties(worker.queue, partition, worker.leaseMs, worker.logger);
+    const name = `sluice-${worker.queue.name}-sleep`;
+    this.#tokenWaiter = Waiter.forToken(partition.link.another({ name }), partition.keys.wake, () => this.look());
+    this.#inboxWaiter = Waiter.forInbox(partition.link.another({ name }), partition.keys.inbox, (arrived) => {
+      if (arrived) void this.duties.takeInbox().then(() => this.look());
+    });
+  }
+
+  /** What jobs of the present session need from it; a job of a lost session keeps the old one. */
+  get holder(): Holder {
+    return { session: this.session, partition: this.partition };
+  }
+
+  get busyLanes(): number {
+    return this.#lanes.filter((lane) => lane.busy).length;
+  }
+
+  /** Nothing is on its way to Redis. */
+  get quiet(): boolean {
+    return this.#ackCount === 0 && this.#itemsUnderWay === 0 && this.busyLanes === 0;
+  }
+
+  async open(): Promise<void> {
+    const { leaseMs, description } = this.#worker;
+    while (!this.#closing) {
+      const session = randomName();
+      try {
+        const [status, now] = (await this.partition.run('open', { session, leaseMs, description })) as [Buffer, number];
+        if (status.toString() !== 'OK') continue;
+        this.partition.clock.observe(now);
+        this.session = session;
+        this.#lanes = Array.from({ length: laneCount }, (_, number) => ({ name: `#${number}`, seq: 0, busy: false }));
+        this.#beat = Heartbeat.shared().watch(this.#worker, this.partition, session, (why) => this.#lose(why));
+        this.#isOpen = true;
+        this.#hungry = true;
+        this.#worker.recovered();
+        this.pump();
+        return;
+      } catch (error) {
+        if (!isSluiceError(error) || !error.retryable) throw error;
+        this.#worker.degraded(error);
+      }
+    }
+  }
+
+  /** The job ended well and leaves nothing behind. */
+  ack(token: string, id: string): void {
+    const ids = this.#acks.get(token);
+    if (ids) ids.push(id);
+    else this.#acks.set(token, [id]);
+    this.#ackCount++;
+    this.flushSoon();
+  }
+
+  /** The job ends and leaves something behind: an item of settle.lua. */
+  settle(item: WireValue): void {
+    this.#settling.push(item);
+    this.#itemsUnderWay++;
+    this.flushSoon();
+  }
+
+  /** The job goes back: an item of retry.lua. */
+  giveBack(item: WireValue): void {
+    this.#returning.push(item);
+    this.#itemsUnderWay++;
+    this.flushSoon();
+  }
+
+  /** Whatever ends in this tick goes together. */
+  flushSoon(): void {
+    if (this.#flushPlanned) return;
+    this.#flushPlanned = true;
+    setImmediate(() => {
+      this.#flushPlanned = false;
+      this.pump();
+    });
+  }
+
+  /** Somebody says that there may be something to do. */
+  look(): void {
+    this.#hungry = true;
+    this.#lookDue = true;
+    this.pump();
+  }
+
+  /** Called every now and then by the worker. */
+  tick(nowMs: number): void {
+    if (this.#isOpen && !this.#tokenWaiter.listening && nowMs - this.#lastCallMs > busyLookMs) {
+      this.#lookDue = true;
+      this.pump();
+    }
+  }
+
+  setEarliestDeadline(atMs: number): void {
+    this.#beat?.setDeadline(atMs);
+  }
+
+  pump(): void {
+    if (!this.#isOpen) return;
+    this.#sendItems('settle', this.#settling);
+    this.#sendItems('retry', this.#returning);
+    for (;;) {
+      const idle = this.#lanes.filter((lane) => !lane.busy);
+      if (idle.length === 0) return;
+      const want = this.#wanted(idle.length);
+      if (this.#ackCount === 0 && !this.#lookDue && !(this.#hungry && want > 0)) break;
+      void this.#call(idle[0]!, want, this.#worker.isIdle());
+    }
+    if (!this.#hungry && this.#worker.freeSlots() > 0 && !this.#closing) this.#tokenWaiter.listen();
+  }
+
+  /** Ends the session. Everything must have been given back or acknowledged before. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#isOpen = false;
+    clearTimeout(this.#dueTimer);
+    this.#tokenWaiter.close();
+    this.#inboxWaiter.close();
+    await this.duties.stop();
+    this.#beat?.stop();
+    try {
+      await this.partition.run('close', { session: this.session }, { deadlineMs: 2_000 });
+    } catch (error) {
+      // The lease runs out by itself.
+      this.#worker.logger.warn({ error, session: this.session }, 'the session could not be closed; its lease will expire');
+    }
+  }
+
+  #wanted(idleLanes: number): number {
+    const free = this.#worker.claimable();
+    if (free <= smallClaim) return free;
+    return Math.min(maxClaim, Math.ceil(free / idleLanes));
+  }
+
+  /** The acknowledgements of one call, as claim.lua wants them: all ids in one list, and how many belong to each token. */
+  #takeAcks(lane: Lane): { list: Buffer; runs: Buffer } {
+    const ids: string[] = [];
+    const runs: WireValue[] = [];
+    let bytes = 20;
+    for (const [token, finished] of this.#acks) {
+      if (ids.length === maxAcksPerCall) break;
+      const taken = finished.length <= maxAcksPerCall - ids.length ? finished : finished.slice(0, maxAcksPerCall - ids.length);
+      if (taken === finished) this.#acks.delete(token);
+      else this.#acks.set(token, finished.slice(taken.length));
+      for (const id of taken) {
+        ids.push(id);
+        bytes += 5 + id.length * 3;
+      }
+      runs.push(token, taken.length);
+    }
+    this.#ackCount -= ids.length;
+    const list = new Packer(bytes);
+    list.array(ids.length + 2);
+    list.short('#');
+    list.short(lane.name);
+    for (const id of ids) list.text(id);
+    return { list: list.take(), runs: pack(runs) };
+  }
+
+  async #call(lane: Lane, want: number, idle: boolean): Promise<void> {
+    lane.busy = true;
+    lane.seq++;
+    this.#lookDue = false;
+    this.#lastCallMs = performance.now();
+    this.#worker.reserve(want);
+    const { session } = this;
+    const args = { session, lane: lane.name, seq: lane.seq, want, ...this.#takeAcks(lane), idle: idle ? '1' : '0' };
+    const reply = await this.#untilAnswered('claim', args);
+    this.#worker.reserve(-want);
+    lane.busy = false;
+    // Another lane may have learned meanwhile that the session is gone, and opened a new one.
+    if (session !== this.session || !reply) return;
+    if (reply[0].toString() === 'LEASE_LOST') return this.#lose('LEASE_LOST');
+    if (reply[0].toString() === 'STALE') throw new Error(`lane ${lane.name} of ${session} went back to ${lane.seq}`);
+    this.#receive(reply as ClaimReply);
+  }
+
+  #receive(reply: ClaimReply): void {
+    const [, token, nowMs, jobs, dueMs, bits, refused, special, cancelled] = reply;
+    this.partition.clock.observe(nowMs);
+    for (const id of cancelled) this.#worker.cancelled(this, id.toString());
+    for (const id of refused) this.#worker.refused(id.toString());
+    // Somebody began to wait for these while they ran: they end with a notice.
+    for (const id of special) this.#settleLate(id.toString());
+    const count = this.#dispatch(token.toString('latin1'), jobs, (bits & flags.alone) !== 0, nowMs);
+    this.#worker.nursing(this, (bits & flags.drain) !== 0);
+    this.#hungry = count > 0 || (bits & (flags.more | flags.drain)) === flags.more;
+    if (bits & flags.watch && !this.#closing) {
+      this.#inboxWaiter.listen();
+      this.#wakeAt(dueMs, nowMs);
+    }
+    if (bits & flags.inbox) void this.duties.takeInbox().then(() => this.look());
+    if (bits & flags.rescue) void this.duties.rescue();
+    if (bits & flags.notices) void this.duties.deliverNotices();
+    if (bits & flags.ticks) void this.duties.runSchedules().then(() => this.look());
+    this.duties.sweepSometimes();
+    this.pump();
+  }
+
+  #dispatch(token: string, jobs: Buffer, alone: boolean, nowMs: number): number {
+    let id = '';
+    let count = 0;
+    readStrings(jobs, (start, end) => {
+      if (id === '') {
+        id = jobs.toString('utf8', start, end);
+      } else {
+        this.#worker.begin(this, id, token, jobs.subarray(start, end), alone, nowMs);
+        id = '';
+        count++;
+      }
+    });
+    if (count > 0) this.#worker.beginBatches(this);
+    return count;
+  }
+
+  #settleLate(id: string): void {
+    // The acknowledgement was not applied, so the job is still ours under the token of its claim.
+    void this.partition.link
+      .call('hget', [this.partition.keys.active + this.session, id])
+      .then((token) => token && this.settle([id, String(token), 'done', 0, '', '', '', '', '']))
+      .catch((error: unknown) => this.#worker.degraded(error));
+  }
+
+  #wakeAt(dueMs: number, nowMs: number): void {
+    clearTimeout(this.#dueTimer);
+    if (dueMs <= 0) return;
+    const delayMs = Math.min(Math.max(0, dueMs - nowMs), 60_000);
+    this.#dueTimer = setTimeout(() => this.look(), delayMs);
+  }
+
+  #sendItems(script: 'settle' | 'retry', items: WireValue[]): void {
+    while (items.length > 0) void this.#sendChunk(script, items.splice(0, maxItemsPerCall));
+  }
+
+  async #sendChunk(script: 'settle' | 'retry', chunk: WireValue[]): Promise<void> {
+    const { session } = this;
+    const reply = await this.#untilAnswered(script, { session, items: pack(chunk) });
+    this.#itemsUnderWay -= chunk.length;
+    if (session !== this.session || !reply) return;
+    if (reply[0].toString() === 'LEASE_LOST') return this.#lose('LEASE_LOST');
+    reply.slice(1).forEach((word, i) => {
+      if (String(word) === 'ALREADY') this.#worker.refused(String((chunk[i] as WireValue[])[0]));
+    });
+    this.#worker.checkDrained();
+  }
+
+  /** Repeats a call until it is answered or its session is gone. Every script here is safe to repeat. */
+  async #untilAnswered(script: 'claim' | 'settle' | 'retry', args: Record<string, string | number | Buffer>) {
+    const { session } = this;
+    while (session === this.session) {
+      try {
+        const reply = await this.partition.run(script, args as never, { deadlineMs: callDeadlineMs });
+        this.#worker.recovered();
+        return reply as [Buffer, ...unknown[]];
+      } catch (error) {
+        if (isSluiceError(error, 'REDIS_CLOSED')) return undefined;
+        this.#worker.degraded(error);
+        if (!isSluiceError(error) || !error.retryable) await new Promise((resolve) => setTimeout(resolve, 500));
+      }
+    }
+    return undefined;
+  }
+
+  /** The session was rescued, or may be at any moment: what it holds is no longer ours. */
+  #lose(why: string): void {
+    const { session } = this;
+    if (session === '') return;
+    this.session = '';
+    this.#isOpen = false;
+    this.#beat?.stop();
+    this.#acks.clear();
+    this.#ackCount = 0;
+    this.#itemsUnderWay = 0;
+    this.#settling = [];
+    this.#returning = [];
+    for (const lane of this.#lanes) if (lane.busy) lane.seq = -1;
+    this.#worker.lost(this, queueErrors.LEASE_LOST({ session }), why);
+    if (!this.#closing) void this.open();
+  }
+}

@@ -1,0 +1,86 @@
+// What a worker does for everybody: rescue the jobs of dead sessions, take foreign messages from the inbox, deliver chain
+// notices, fire schedules, forget what is old. Each duty is idempotent, so it does not matter who does it, or whether two do;
+// each runs once at a time here, and a failure is logged and left to the next look.
+import { isSluiceError } from '@sluice/base';
+import type { Logger } from '@sluice/base';
+import { deliverNotices, sweepChains } from './chain.js';
+import { takeInbox } from './inbox.js';
+import type { Partition } from './partition.js';
+import type { AnyQueue } from './queue.js';
+
+const rescueChunk = 100;
+const sweepEveryMs = 5_000;
+const sweepLimit = 500;
+
+export class Duties {
+  readonly #queue: AnyQueue;
+  readonly #partition: Partition;
+  readonly #leaseMs: number;
+  readonly #logger: Logger;
+  readonly #underWay = new Map<string, Promise<void>>();
+  #lastSweepMs = performance.now();
+  #stopped = false;
+
+  constructor(queue: AnyQueue, partition: Partition, leaseMs: number, logger: Logger) {
+    this.#queue = queue;
+    this.#partition = partition;
+    this.#leaseMs = leaseMs;
+    this.#logger = logger;
+  }
+
+  rescue(): Promise<void> {
+    return this.#once('rescue', async () => {
+      for (;;) {
+        const reply = (await this.#partition.run('rescue', { leaseMs: this.#leaseMs, chunk: rescueChunk })) as unknown[];
+        if (String(reply[0]) !== 'RESCUED') return;
+        this.#logger.warn(
+          { queue: this.#queue.name, session: String(reply[1]), jobs: reply[2] },
+          'rescued the jobs of a session that stopped renewing its lease',
+        );
+        if (this.#stopped) return;
+      }
+    });
+  }
+
+  takeInbox(): Promise<void> {
+    return this.#once('inbox', () => takeInbox(this.#queue, this.#partition));
+  }
+
+  deliverNotices(): Promise<void> {
+    return this.#once('notices', () => deliverNotices(this.#queue, this.#partition));
+  }
+
+  runSchedules(): Promise<void> {
+    return this.#once('schedules', () => this.#queue.schedules.runDue(this.#partition, this.#partition.clock.nowMs()));
+  }
+
+  sweepSometimes(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#lastSweepMs < sweepEveryMs) return;
+    this.#lastSweepMs = nowMs;
+    void this.#once('sweep', async () => {
+      while (Number(await this.#partition.run('sweep', { limit: sweepLimit })) === sweepLimit && !this.#stopped);
+      await sweepChains(this.#queue, this.#partition);
+      await this.#queue.dead.sweep();
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.allSettled(this.#underWay.values());
+  }
+
+  #once(name: string, duty: () => Promise<void>): Promise<void> {
+    const running = this.#underWay.get(name);
+    if (running) return running;
+    if (this.#stopped) return Promise.resolve();
+    const promise = duty()
+      .catch((error: unknown) => {
+        if (isSluiceError(error, 'REDIS_CLOSED')) return;
+        this.#logger.warn({ error, duty: name, queue: this.#queue.name }, 'a duty failed and will be tried again');
+      })
+      .finally(() => this.#underWay.delete(name));
+    this.#underWay.set(name, promise);
+    return promise;
+  }
+}

@@ -1,0 +1,126 @@
+// Everything a queue can refuse, and what to do about it. "Outcome unknown" is never "failed".
+import { defineErrors } from '@sluice/base';
+
+export const queueErrors = defineErrors({
+  QUEUE_NAME_INVALID: {
+    message: (d: { name: string }) =>
+      `"${d.name}" cannot name a queue: use 1 to 100 letters, digits, dots, dashes or underscores.`,
+    retryable: false,
+  },
+  OPTION_INVALID: {
+    message: (d: { option: string; value: unknown; allowed: string }) =>
+      `Option ${d.option} is ${String(d.value)}; it must be ${d.allowed}.`,
+    retryable: false,
+  },
+  PAYLOAD_TOO_LARGE: {
+    message: (d: { bytes: number; maxBytes: number }) =>
+      `The payload has ${d.bytes} bytes, the limit is ${d.maxBytes}. Put large data in object storage and queue its key, or raise maxPayloadBytes.`,
+    retryable: false,
+  },
+  PAYLOAD_NOT_JSON: {
+    message: (d: { reason: string }) =>
+      `The payload cannot be written as JSON (${d.reason}). Pass plain data, or a Uint8Array for binary data.`,
+    retryable: false,
+  },
+  QUEUE_FULL: {
+    message: (d: { queue: string }) =>
+      `Queue ${d.queue} accepts no job now: the memory of Redis is full. Workers go on; add again when they have made room.`,
+    retryable: true,
+  },
+  ADD_UNKNOWN: {
+    message: (d: { queue: string; id: string; requestId: string }) =>
+      `Whether queue ${d.queue} accepted job ${d.id} is unknown, because Redis did not answer. Add it again with ` +
+      `{ id: "${d.id}", requestId: "${d.requestId}" }: it will be there once.`,
+    retryable: true,
+  },
+  ADD_BACKLOG: {
+    message: (d: { queue: string; pending: number }) =>
+      `${d.pending} adds to queue ${d.queue} are waiting for Redis already. Await earlier adds before making more.`,
+    retryable: true,
+  },
+  DURABILITY_UNKNOWN: {
+    message: (d: { queue: string; id: string; wanted: number; reached: number }) =>
+      `Job ${d.id} is in queue ${d.queue}, but only ${d.reached} of ${d.wanted} copies confirmed it in time. ` +
+      'It may be lost if the master fails now; adding it again with the same id is safe.',
+    retryable: true,
+  },
+  DURABILITY_UNSUPPORTED: {
+    message: (d: { reason: string }) => `The durability asked for is not available: ${d.reason}`,
+    retryable: false,
+  },
+  PARTITIONS_MISMATCH: {
+    message: (d: { queue: string; stored: number; asked: number }) =>
+      `Queue ${d.queue} was made with ${d.stored} partition(s) and is opened with ${d.asked}. Open it with ${d.stored}, or drain it and use a new name.`,
+    retryable: false,
+  },
+  LAYOUT_MISMATCH: {
+    message: (d: { queue: string; stored: string; mine: string }) =>
+      `Queue ${d.queue} has key layout ${d.stored}; this version of Sluice writes ${d.mine}. Use the version that made it, or drain it first.`,
+    retryable: false,
+  },
+  EVICTING_REDIS: {
+    message: (d: { policy: string }) =>
+      `This Redis may throw queue keys away (maxmemory-policy ${d.policy}). Set "maxmemory-policy noeviction", or give the queue a Redis of its own.`,
+    retryable: false,
+  },
+  OLD_REDIS: {
+    message: (d: { version: string }) => `Redis ${d.version} is too old: Sluice needs 7.0 or newer.`,
+    retryable: false,
+  },
+  UNKNOWN_JOB: {
+    message: (d: { queue: string; id: string }) => `Queue ${d.queue} knows no job ${d.id}.`,
+    retryable: false,
+  },
+  UNKNOWN_DEPENDENCY: {
+    message: (d: { id: string; queue: string }) =>
+      `Job ${d.id} of queue ${d.queue} cannot be waited for: it is not there, and nobody remembers how it ended. ` +
+      'Give it an own id or keepResultMs if others are to wait for it after its end.',
+    retryable: false,
+  },
+  CHAIN_INVALID: {
+    message: (d: { reason: string }) => `The chain cannot be made: ${d.reason}`,
+    retryable: false,
+  },
+  SCHEDULE_INVALID: {
+    message: (d: { name: string; reason: string }) => `Schedule "${d.name}" cannot be set: ${d.reason}`,
+    retryable: false,
+  },
+  EDIT_CONFLICT: {
+    message: (d: { id: string }) => `Dead letter ${d.id} was changed by somebody else. Read it again before editing it.`,
+    retryable: false,
+  },
+  LEASE_LOST: {
+    message: (d: { session: string }) =>
+      `Session ${d.session} was rescued: others run its jobs now. The outcome of what it was doing is unknown.`,
+    retryable: false,
+  },
+  NOT_HELD: {
+    message: (d: { id: string }) => `Job ${d.id} is no longer held by this worker; it was ended or cancelled.`,
+    retryable: false,
+  },
+  JOB_TIMEOUT: {
+    message: (d: { timeoutMs: number }) => `The job ran longer than its ${d.timeoutMs} ms.`,
+    retryable: true,
+  },
+  WORKER_CRASHED: {
+    message: (d: { crashes: number }) => `The job was running when its worker died, ${d.crashes} times.`,
+    retryable: false,
+  },
+  CHILD_DIED: {
+    message: (d: { reason: string }) => `The child process that ran the job died: ${d.reason}.`,
+    retryable: true,
+  },
+  MALFORMED: {
+    message: (d: { reason: string }) => `The message is malformed: ${d.reason}`,
+    retryable: false,
+  },
+  BATCH_OUTCOMES: {
+    message: (d: { jobs: number; outcomes: number }) =>
+      `A batch handler must return one outcome per job: it got ${d.jobs} jobs and returned ${d.outcomes} outcomes.`,
+    retryable: false,
+  },
+  CLOSED: {
+    message: (d: { what: string }) => `${d.what} is closed.`,
+    retryable: false,
+  },
+});

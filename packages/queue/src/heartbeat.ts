@@ -1,0 +1,110 @@
+// The heartbeat of a process: one thread with its own connection renews the leases of all its sessions. A busy event loop
+// therefore does not look dead. A hung one must not look alive either: main and thread share a little memory, in which main
+// says when its loop last turned and when the earliest running job is out of time; see heartbeatThread.ts for what follows.
+import { Worker as Thread } from 'node:worker_threads';
+import type { RedisTarget } from '@sluice/redis';
+import { defaultBackoff } from './backoff.js';
+import type { Partition } from './partition.js';
+import type { AnyWorker } from './worker.js';
+
+const loopTurnsMs = 200;
+
+/** What the thread needs to know of a session. */
+export interface Watched {
+  key: number;
+  target: RedisTarget;
+  keys: Record<string, string>;
+  session: string;
+  leaseMs: number;
+  worker: string;
+  timeoutMs: number;
+  attempts: number;
+  backoff: object;
+  /** Monotonic ms at which the earliest running job is out of time; 0 when there is none. */
+  deadline: SharedArrayBuffer;
+}
+
+export type ToThread = { watch: Watched } | { forget: number };
+export interface FromThread {
+  lost: number;
+  why: string;
+}
+
+export interface Beat {
+  setDeadline(atMs: number): void;
+  stop(): void;
+}
+
+export class Heartbeat {
+  static #shared: Heartbeat | undefined;
+  readonly #thread: Thread;
+  readonly #turned = new BigInt64Array(new SharedArrayBuffer(8));
+  readonly #lost = new Map<number, (why: string) => void>();
+  readonly #ticker: NodeJS.Timeout;
+  #keys = 0;
+
+  static shared(): Heartbeat {
+    Heartbeat.#shared ??= new Heartbeat();
+    return Heartbeat.#shared;
+  }
+
+  private constructor() {
+    Atomics.store(this.#turned, 0, BigInt(Math.round(performance.timeOrigin + performance.now())));
+    this.#ticker = setInterval(() => this.#turn(), loopTurnsMs);
+    this.#ticker.unref();
+    this.#thread = new Thread(new URL('./heartbeatThread.js', import.meta.url), { workerData: this.#turned.buffer });
+    this.#thread.unref();
+    this.#thread.on('message', (message: FromThread) => this.#lost.get(message.lost)?.(message.why));
+    this.#thread.on('error', (error) => {
+      // Without a heartbeat every lease runs out: better to begin again than to work unseen.
+      Heartbeat.#shared = undefined;
+      for (const lose of [...this.#lost.values()]) lose(`the heartbeat thread failed: ${error.message}`);
+    });
+  }
+
+  watch(worker: AnyWorker, partition: Partition, session: string, onLost: (why: string) => void): Beat {
+    const key = this.#keys++;
+    const deadline = new BigInt64Array(new SharedArrayBuffer(8));
+    const { defaults } = worker.queue;
+    this.#lost.set(key, onLost);
+    this.#send({
+      watch: {
+        key,
+        target: partition.link.target,
+        keys: { ...partition.keys },
+        session,
+        leaseMs: worker.leaseMs,
+        worker: worker.name,
+        timeoutMs: defaults.timeoutMs,
+        attempts: defaults.attempts,
+        backoff: typeof defaults.backoff === 'function' ? defaultBackoff : defaults.backoff,
+        deadline: deadline.buffer as SharedArrayBuffer,
+      },
+    });
+    return {
+      setDeadline: (atMs) => {
+        Atomics.store(deadline, 0, atMs === 0 ? 0n : BigInt(Math.round(performance.timeOrigin + atMs)));
+      },
+      stop: () => {
+        this.#lost.delete(key);
+        this.#send({ forget: key });
+        if (this.#lost.size === 0) this.#end();
+      },
+    };
+  }
+
+  #send(message: ToThread): void {
+    this.#thread.postMessage(message);
+  }
+
+  #turn(): void {
+    Atomics.store(this.#turned, 0, BigInt(Math.round(performance.timeOrigin + performance.now())));
+  }
+
+  /** The last session is gone; the next one starts a new thread. */
+  #end(): void {
+    if (Heartbeat.#shared === this) Heartbeat.#shared = undefined;
+    clearInterval(this.#ticker);
+    void this.#thread.terminate();
+  }
+}

@@ -1,0 +1,105 @@
+// A job as its handler sees it. Everything that most handlers never use costs nothing until it is used: the AbortSignal is
+// made when it is first read.
+import { queueErrors } from './errors.js';
+import { flag } from './packed.js';
+import type { StoredOptions, UnpackedJob } from './packed.js';
+import type { Partition } from './partition.js';
+
+export const maxLogLines = 1_000;
+const maxLogLineBytes = 4_096;
+
+/** What a job needs from the session that holds it. */
+export interface Holder {
+  readonly session: string;
+  readonly partition: Partition;
+}
+
+export class Job<Data = unknown> {
+  readonly id: string;
+  readonly queue: string;
+  readonly data: Data;
+  /** 1 in the first run. */
+  readonly attempt: number;
+  /** How often a worker died while it ran this job. */
+  readonly crashes: number;
+  readonly priority: number;
+  /** When it was added, by the clock of Redis. */
+  readonly createdMs: number;
+  /** Grows with every claim: pass it to whatever you write to, and refuse a smaller one there. */
+  readonly token: string;
+  /** The payload as it is stored, for data that JSON.parse would round. */
+  readonly payload: Buffer;
+  #flags: number;
+  #options: StoredOptions | undefined;
+  #holder: Holder;
+  #abort: AbortController | undefined;
+  #abortReason: unknown;
+
+  constructor(queue: string, id: string, token: string, stored: UnpackedJob, data: Data, holder: Holder) {
+    this.queue = queue;
+    this.id = id;
+    this.token = token;
+    this.data = data;
+    this.attempt = stored.attempts + 1;
+    this.crashes = stored.crashes;
+    this.priority = stored.priority;
+    this.createdMs = stored.createdMs;
+    this.payload = stored.payload;
+    this.#flags = stored.flags;
+    this.#options = stored.options;
+    this.#holder = holder;
+  }
+
+  get group(): string | undefined {
+    return this.#options?.g;
+  }
+
+  get labels(): Readonly<Record<string, string>> {
+    return this.#options?.m ?? {};
+  }
+
+  /** Fires when the job is out of time, cancelled, or no longer ours. */
+  get signal(): AbortSignal {
+    if (!this.#abort) {
+      this.#abort = new AbortController();
+      if (this.#abortReason !== undefined) this.#abort.abort(this.#abortReason);
+    }
+    return this.#abort.signal;
+  }
+
+  /** Reports how far the job is: any JSON value; the last one counts. */
+  async progress(value: unknown): Promise<void> {
+    await this.#note('progress', JSON.stringify(value) ?? 'null');
+  }
+
+  /** Writes a line to the job's log, of which the last 1,000 lines are kept. */
+  async log(line: string): Promise<void> {
+    await this.#note('log', line.length > maxLogLineBytes ? `${line.slice(0, maxLogLineBytes)}…` : line);
+  }
+
+  /** @internal */
+  get options(): StoredOptions | undefined {
+    return this.#options;
+  }
+
+  /** @internal Whether the end of this job must go through settle.lua. */
+  get leavesTraces(): boolean {
+    return (this.#flags & (flag.settles | flag.traces)) !== 0;
+  }
+
+  /** @internal */
+  abort(reason: unknown): void {
+    this.#abortReason = reason;
+    this.#abort?.abort(reason);
+  }
+
+  async #note(kind: 'progress' | 'log', value: string): Promise<void> {
+    this.#flags |= flag.traces;
+    const { session, partition } = this.#holder;
+    const answer = String(
+      await partition.run('note', { session, id: this.id, token: this.token, kind, value, keep: maxLogLines }),
+    );
+    if (answer === 'LEASE_LOST') throw queueErrors.LEASE_LOST({ session });
+    if (answer === 'ALREADY') throw queueErrors.NOT_HELD({ id: this.id });
+  }
+}

@@ -1,0 +1,334 @@
+// Where a job is accepted. Adds of one tick become one call; calls travel in lanes.
+//
+// A lane sends one call at a time and numbers its calls. The script remembers each lane's last number for ten minutes, so
+// that a call which is repeated after a lost reply adds nothing twice: the request id of a call is producer, lane and
+// number, and remembering costs one small hash per producer instead of one entry per call.
+//
+// When Redis does not answer until the deadline, the outcome is unknown. The lane is then retired, because its call may
+// still be on its way, and the error carries the request id. A repetition under that id asks the script first: if the
+// original arrived, its answer holds; if not, it is marked as abandoned (a late arrival is then refused) and the job is
+// added under its id.
+import { isSluiceError } from '@sluice/base';
+import { queueErrors } from './errors.js';
+import { randomName } from './ids.js';
+import type { PartitionKeys } from './keys.js';
+import type { FailurePolicy, PreparedOptions } from './options.js';
+import { headerBytes, writeHeader } from './packed.js';
+import type { Partition } from './partition.js';
+import { Packer } from './wire.js';
+
+/** Singles that meet in one tick are sent in calls of this size, so that Redis and this process work at the same time. */
+const coalescedJobs = 250;
+export const maxJobsPerCall = 1_000;
+const maxBytesPerCall = 1024 * 1024;
+const maxLanes = 8;
+/** More pending adds than this means that nobody awaits them. */
+const maxPendingJobs = 1_000_000;
+const rememberMs = 600_000;
+
+export interface NewJob {
+  id: string;
+  payload: string | Uint8Array;
+  flags: number;
+  options: PreparedOptions;
+  after?: { refs: string[]; policy: FailurePolicy } | undefined;
+  dead?: { detail: string; print: string; title: string } | undefined;
+}
+
+export interface AddAnswer {
+  id: string;
+  duplicate: boolean;
+}
+
+interface Call {
+  jobs: NewJob[];
+  bytes: number;
+  promise: Promise<AddAnswer[]>;
+  resolve: (answers: AddAnswer[]) => void;
+  reject: (error: unknown) => void;
+}
+
+interface Lane {
+  number: number;
+  seq: number;
+}
+
+export class Producer {
+  readonly id = randomName();
+  readonly #queue: string;
+  readonly #partition: Partition;
+  readonly #keys: PartitionKeys;
+  readonly #deadlineMs: number;
+  #idleLanes: Lane[] = [];
+  #lanesMade = 0;
+  #lanesInUse = 0;
+  #open: { plain: Call | undefined; special: Call | undefined } = { plain: undefined, special: undefined };
+  #ready: Call[] = [];
+  #pendingJobs = 0;
+  #flushPlanned = false;
+
+  constructor(queue: string, partition: Partition, deadlineMs: number) {
+    this.#queue = queue;
+    this.#partition = partition;
+    this.#keys = { ...partition.keys, producer: partition.keys.producer + this.id };
+    this.#deadlineMs = deadlineMs;
+  }
+
+  /** Accepts one job; it travels with whatever else is added in this tick. */
+  async add(job: NewJob): Promise<AddAnswer> {
+    const call = this.#join(job, coalescedJobs);
+    const position = call.jobs.length - 1;
+    if (!this.#flushPlanned) {
+      this.#flushPlanned = true;
+      setImmediate(() => {
+        this.#flushPlanned = false;
+        this.#closeOpenCalls();
+        this.#pump();
+      });
+    }
+    return (await call.promise)[position]!;
+  }
+
+  /** Accepts many jobs; the answers are in their order. */
+  async addMany(jobs: NewJob[]): Promise<AddAnswer[]> {
+    // Positions are found again by call, because a call holds either plain or special jobs.
+    const calls: Call[] = [];
+    const places: [Call, number][] = new Array(jobs.length);
+    for (let i = 0; i < jobs.length; i++) {
+      const call = this.#join(jobs[i]!, maxJobsPerCall);
+      if (calls[calls.length - 1] !== call && !calls.includes(call)) calls.push(call);
+      places[i] = [call, call.jobs.length - 1];
+    }
+    this.#closeOpenCalls();
+    this.#pump();
+    const outcomes = await Promise.allSettled(calls.map((call) => call.promise));
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (failed) throw failed.reason;
+    const answers = new Map(calls.map((call, i) => [call, (outcomes[i] as PromiseFulfilledResult<AddAnswer[]>).value]));
+    return places.map(([call, position]) => answers.get(call)![position]!);
+  }
+
+  /** One call of its own, outside the lanes: a repetition, a call on another connection, or messages from the inbox. */
+  async addApart(
+    jobs: NewJob[],
+    how: { requestId?: string; partition?: Partition; inbox?: { taken: string; count: number } },
+  ): Promise<{ status: string; answers: AddAnswer[] }> {
+    const partition = how.partition ?? this.#partition;
+    if (how.requestId !== undefined) {
+      const [producerId, lane, seq] = parseRequestId(how.requestId);
+      const keys = { ...partition.keys, producer: partition.keys.producer + producerId };
+      return this.#sendSpecial(partition, keys, `=${lane}`, seq, jobs, how.inbox);
+    }
+    const lane = this.#takeLane();
+    const sent = await this.#sendSpecial(partition, this.#keys, String(lane.number), lane.seq, jobs, how.inbox);
+    this.#idleLanes.push(lane);
+    return sent;
+  }
+
+  #join(job: NewJob, most: number): Call {
+    if (this.#pendingJobs >= maxPendingJobs) {
+      throw queueErrors.ADD_BACKLOG({ queue: this.#queue, pending: this.#pendingJobs });
+    }
+    const kind = isPlain(job) ? 'plain' : 'special';
+    const bytes = boundOf(job);
+    let call = this.#open[kind];
+    if (call && (call.jobs.length >= most || call.bytes + bytes > maxBytesPerCall)) {
+      this.#ready.push(call);
+      call = undefined;
+    }
+    if (!call) {
+      call = newCall();
+      this.#open[kind] = call;
+    }
+    call.jobs.push(job);
+    call.bytes += bytes;
+    this.#pendingJobs++;
+    return call;
+  }
+
+  #closeOpenCalls(): void {
+    const { plain, special } = this.#open;
+    if (plain) this.#ready.push(plain);
+    if (special) this.#ready.push(special);
+    this.#open = { plain: undefined, special: undefined };
+  }
+
+  #pump(): void {
+    while (this.#ready.length > 0 && this.#lanesInUse < maxLanes) {
+      const call = this.#ready.shift()!;
+      const lane = this.#takeLane();
+      this.#lanesInUse++;
+      void this.#send(lane, call);
+    }
+  }
+
+  #takeLane(): Lane {
+    const lane = this.#idleLanes.pop() ?? { number: this.#lanesMade++, seq: 0 };
+    lane.seq++;
+    return lane;
+  }
+
+  async #send(lane: Lane, call: Call): Promise<void> {
+    try {
+      const answers = isPlain(call.jobs[0]!)
+        ? await this.#sendPlain(lane, call)
+        : (await this.#sendSpecial(this.#partition, this.#keys, String(lane.number), lane.seq, call.jobs)).answers;
+      this.#idleLanes.push(lane);
+      call.resolve(answers);
+    } catch (error) {
+      // A refused call leaves the lane usable; an unanswered one may still arrive, so its lane is never used again.
+      if (!isSluiceError(error, 'REDIS_UNAVAILABLE')) this.#idleLanes.push(lane);
+      call.reject(this.#explain(error, call.jobs[0]!.id, `${this.id}.${lane.number}.${lane.seq}`));
+    } finally {
+      this.#lanesInUse--;
+      this.#pendingJobs -= call.jobs.length;
+      this.#pump();
+    }
+  }
+
+  async #sendPlain(lane: Lane, call: Call): Promise<AddAnswer[]> {
+    const { jobs } = call;
+    const createdMs = this.#partition.clock.nowMs();
+    const entries = new Packer(call.bytes + 5);
+    const idsByPriority: string[][] = [];
+    entries.array(jobs.length * 2);
+    for (const job of jobs) {
+      writeId(entries, job.id);
+      writeJob(entries, job, createdMs);
+      (idsByPriority[job.options.priority] ??= []).push(job.id);
+    }
+    const lists = new Packer(call.bytes + 100);
+    lists.array(idsByPriority.filter(Boolean).length * 2);
+    idsByPriority.forEach((ids, priority) => {
+      lists.int(priority);
+      lists.array(ids.length);
+      for (const id of ids) writeId(lists, id);
+    });
+    const reply = (await this.#partition.runWith(
+      this.#keys,
+      'add',
+      { lane: lane.number, seq: lane.seq, rememberMs, entries: entries.take(), lists: lists.take() },
+      { deadlineMs: this.#deadlineMs },
+    )) as [Buffer, number];
+    this.#partition.clock.observe(reply[1]);
+    return jobs.map((job) => ({ id: job.id, duplicate: false }));
+  }
+
+  async #sendSpecial(
+    partition: Partition,
+    keys: PartitionKeys,
+    lane: string,
+    seq: number,
+    jobs: NewJob[],
+    inbox?: { taken: string; count: number },
+  ): Promise<{ status: string; answers: AddAnswer[] }> {
+    const createdMs = partition.clock.nowMs();
+    const items = new Packer(jobs.reduce((sum, job) => sum + boundOf(job), 100));
+    items.array(jobs.length);
+    for (const job of jobs) writeItem(items, job, createdMs);
+    let reply: [Buffer, number, Buffer[]];
+    try {
+      reply = (await partition.runWith(
+        keys,
+        'addEach',
+        { lane, seq, rememberMs, items: items.take(), inboxTaken: inbox?.taken ?? '0', inboxCount: inbox?.count ?? 0 },
+        { deadlineMs: this.#deadlineMs },
+      )) as [Buffer, number, Buffer[]];
+    } catch (error) {
+      throw this.#explain(error, jobs[0]!.id, `${keys.producer.split(':').pop()}.${lane.replace('=', '')}.${seq}`);
+    }
+    partition.clock.observe(reply[1]);
+    return { status: reply[0].toString(), answers: decodeAnswers(reply[2], jobs) };
+  }
+
+  #explain(error: unknown, id: string, requestId: string): unknown {
+    if (isSluiceError(error, 'REDIS_FULL')) return queueErrors.QUEUE_FULL({ queue: this.#queue }, { cause: error });
+    if (isSluiceError(error, 'REDIS_UNAVAILABLE')) {
+      return queueErrors.ADD_UNKNOWN({ queue: this.#queue, id, requestId }, { cause: error });
+    }
+    return error;
+  }
+}
+
+function parseRequestId(requestId: string): [string, string, number] {
+  const match = /^([\w-]+)\.(\d+)\.(\d+)$/.exec(requestId);
+  if (!match) {
+    throw queueErrors.OPTION_INVALID({
+      option: 'requestId',
+      value: requestId,
+      allowed: 'the requestId of an ADD_UNKNOWN error',
+    });
+  }
+  return [match[1]!, match[2]!, Number(match[3])];
+}
+
+function isPlain(job: NewJob): boolean {
+  return job.options.plain && !job.after && !job.dead;
+}
+
+function newCall(): Call {
+  let resolve!: Call['resolve'];
+  let reject!: Call['reject'];
+  const promise = new Promise<AddAnswer[]>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  // A call that fails while its callers are still being collected must not end the process.
+  promise.catch(() => {});
+  return { jobs: [], bytes: 0, promise, resolve, reject };
+}
+
+/** An upper bound of what a job takes on the wire: exact lengths would mean encoding it twice. */
+function boundOf(job: NewJob): number {
+  const payload = typeof job.payload === 'string' ? job.payload.length * 3 : job.payload.length;
+  if (isPlain(job)) return payload + job.id.length * 3 + headerBytes + 16;
+  const refs = job.after ? job.after.refs.reduce((sum, ref) => sum + ref.length * 3 + 5, 0) : 0;
+  const dead = job.dead ? (job.dead.detail.length + job.dead.title.length) * 3 + 64 : 0;
+  const { json, uniqueKey } = job.options;
+  return payload + (job.id.length + json.length + uniqueKey.length) * 3 + refs + dead + headerBytes + 200;
+}
+
+function writeId(to: Packer, id: string): void {
+  // Generated ids are short ASCII; own ids may be anything.
+  if (id.length < 32 && isAscii(id)) to.short(id);
+  else to.text(id);
+}
+
+function isAscii(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 127) return false;
+  return true;
+}
+
+function writeJob(to: Packer, job: NewJob, createdMs: number): void {
+  const start = to.begin();
+  writeHeader(to, job.options.flags | job.flags, job.options.priority, createdMs, job.options.json);
+  if (typeof job.payload === 'string') to.raw(job.payload);
+  else to.rawBytes(job.payload);
+  to.end(start);
+}
+
+function writeItem(to: Packer, job: NewJob, createdMs: number): void {
+  const { ownId, delayMs, runAtMs, uniqueKey, uniqueWindowMs } = job.options;
+  to.array(12);
+  to.text(job.id);
+  writeJob(to, job, createdMs);
+  to.int(ownId === undefined ? 0 : 1);
+  to.text(delayMs === undefined ? '' : String(delayMs));
+  to.text(runAtMs === undefined ? '' : String(Math.floor(runAtMs)));
+  to.text(uniqueKey);
+  to.text(uniqueWindowMs === undefined ? '' : String(uniqueWindowMs));
+  to.value(job.after?.refs ?? []);
+  to.text(job.after?.policy ?? '');
+  to.text(job.dead?.detail ?? '');
+  to.text(job.dead?.print ?? '');
+  to.text(job.dead?.title ?? '');
+}
+
+function decodeAnswers(words: Buffer[], jobs: NewJob[]): AddAnswer[] {
+  // A repetition of a plain call has no stored answer: all of its jobs were added.
+  if (words.length === 0) return jobs.map((job) => ({ id: job.id, duplicate: false }));
+  return jobs.map((_, i) => ({
+    id: words[2 * i + 1]!.toString(),
+    duplicate: words[2 * i]!.toString() === 'DUPLICATE',
+  }));
+}

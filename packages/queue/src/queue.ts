@@ -1,0 +1,369 @@
+// A queue: the page that users read. Adding is here; everything else is one short method that leads to the file which does it.
+import { consoleLogger, silentLogger } from '@sluice/base';
+import type { Logger } from '@sluice/base';
+import { RedisLink, parseTarget } from '@sluice/redis';
+import type { RedisTarget } from '@sluice/redis';
+import { checkBackoff, defaultAttempts, defaultBackoff } from './backoff.js';
+import type { Backoff } from './backoff.js';
+import { dependOn } from './chain.js';
+import { DeadLetters } from './dead.js';
+import { confirmCopies } from './durability.js';
+import { queueErrors } from './errors.js';
+import { IdMaker } from './ids.js';
+import { countJobs, lookAtJob, readMinutes, waitForEnd } from './inspect.js';
+import type { JobView, MinuteStats, QueueCounts } from './inspect.js';
+import { defaultPrefix, partitionKeys } from './keys.js';
+import { checkCount, checkMs, prepareOptions } from './options.js';
+import type { AddOptions, JobRef } from './options.js';
+import { flag } from './packed.js';
+import { Partition, RedisClock, partitionOf } from './partition.js';
+import { Producer } from './producer.js';
+import type { NewJob } from './producer.js';
+import { changeRules } from './rules.js';
+import type { Rules } from './rules.js';
+import { Schedules } from './schedule.js';
+import { checkSchema, validateWith } from './schema.js';
+import type { StandardSchemaV1 } from './schema.js';
+import { injectTrace } from './trace.js';
+import { Worker } from './worker.js';
+import type { BatchHandler, BatchOptions, ChildOptions, Handler, WorkerOptions } from './worker.js';
+
+/** Changes whenever keys or packed jobs would be misread by an older version. */
+const layout = '1';
+const defaultMaxPayloadBytes = 1024 * 1024;
+const largestPayloadBytes = 64 * 1024 * 1024;
+const maxPartitions = 1_024;
+
+export interface QueueOptions<Data> {
+  /** Where Redis is: redis://, rediss://, redis+cluster:// or redis+sentinel://. */
+  redis: string | RedisTarget;
+  prefix?: string;
+  /** Checks payloads on both sides: zod, valibot, or any other Standard Schema. */
+  schema?: StandardSchemaV1<Data>;
+  /** Spreads one queue over several cluster shards. Fixed when the queue is first used. */
+  partitions?: number;
+  maxPayloadBytes?: number;
+  /** How long an add may take until its outcome is called unknown. */
+  addDeadlineMs?: number;
+  /** What a job gets that does not say otherwise. */
+  attempts?: number;
+  backoff?: Backoff;
+  timeoutMs?: number;
+  keepResultMs?: number;
+  /** Puts OpenTelemetry spans around adds and handlers, and lets the trace travel with the job. */
+  tracing?: boolean;
+  logger?: Logger | 'console';
+}
+
+export interface AddedJob extends JobRef {
+  /** The job was there already; this add changed nothing. */
+  duplicate: boolean;
+}
+
+export interface JobDefaults {
+  attempts: number;
+  backoff: Backoff;
+  timeoutMs: number;
+  keepResultMs: number;
+}
+
+export class Queue<Data = unknown, Result = unknown> {
+  readonly name: string;
+  readonly options: Readonly<QueueOptions<Data>>;
+  readonly defaults: Readonly<JobDefaults>;
+  readonly logger: Logger;
+  /** Jobs that will not be tried again by themselves. */
+  readonly dead: DeadLetters;
+  /** Jobs that come back: cron and every-N. */
+  readonly schedules: Schedules<Data>;
+  /** @internal */
+  readonly partitions: readonly Partition[];
+  readonly #link: RedisLink;
+  readonly #ids = new IdMaker();
+  readonly #producers: Producer[];
+  readonly #workers = new Set<Worker<Data, Result>>();
+  #declared: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(name: string, options: QueueOptions<Data>) {
+    if (!/^[A-Za-z0-9._-]{1,100}$/.test(name)) throw queueErrors.QUEUE_NAME_INVALID({ name });
+    this.name = name;
+    this.options = { ...options, redis: parseTarget(options.redis) };
+    this.defaults = checkDefaults(options);
+    if (options.schema) checkSchema(options.schema);
+    this.logger = options.logger === 'console' ? consoleLogger() : (options.logger ?? silentLogger);
+    this.#link = new RedisLink(options.redis, { name: `sluice-${name}` });
+    const count = options.partitions ?? 1;
+    const clock = new RedisClock();
+    this.partitions = Array.from({ length: count }, (_, index) => {
+      return new Partition(index, partitionKeys(options.prefix ?? defaultPrefix, name, index), this.#link, clock);
+    });
+    const deadlineMs = options.addDeadlineMs ?? 10_000;
+    this.#producers = this.partitions.map((partition) => new Producer(name, partition, deadlineMs));
+    this.dead = new DeadLetters(this);
+    this.schedules = new Schedules(this);
+  }
+
+  /** Adds one job. Resolves when Redis has it. */
+  async add(data: Data, options?: AddOptions): Promise<AddedJob> {
+    const job = this.options.schema ? await this.#prepareChecked(data, options) : this.#prepare(data, options);
+    await this.ready();
+    if (options && (options.after || options.durability || options.requestId)) return this.#addWithCare(job, options);
+    const answer = await this.#producers[this.#partitionFor(job)]!.add(job);
+    return { queue: this.name, id: answer.id, duplicate: answer.duplicate };
+  }
+
+  /** Adds many jobs, in one call per thousand. */
+  async addMany(jobs: readonly ({ data: Data } & AddOptions)[]): Promise<AddedJob[]> {
+    await this.ready();
+    const prepared: NewJob[] = new Array(jobs.length);
+    for (let i = 0; i < jobs.length; i++) {
+      const { data, ...options } = jobs[i]!;
+      if (options.after || options.durability || options.requestId) {
+        throw queueErrors.OPTION_INVALID({
+          option: 'after, durability and requestId',
+          value: 'given',
+          allowed: 'used with add(), one job at a time',
+        });
+      }
+      prepared[i] = this.options.schema ? await this.#prepareChecked(data, options) : this.#prepare(data, options);
+    }
+    const answers = await this.#addPrepared(prepared);
+    return answers.map(({ id, duplicate }) => ({ queue: this.name, id, duplicate }));
+  }
+
+  /** Runs `handler` for each job, up to `concurrency` at a time. */
+  work(handler: Handler<Data, Result>, options: WorkerOptions = {}): Worker<Data, Result> {
+    return this.#startWorker(new Worker<Data, Result>(this, { kind: 'single', handler }, options));
+  }
+
+  /** Runs `handler` for several jobs at once; it returns one outcome per job, or nothing when all are done. */
+  workBatches(handler: BatchHandler<Data, Result>, options: BatchOptions): Worker<Data, Result> {
+    return this.#startWorker(new Worker<Data, Result>(this, { kind: 'batch', handler }, options));
+  }
+
+  /** Runs the default export of a module in child processes: for work that keeps a CPU busy, or may crash. */
+  workInChildren(module: URL, options: ChildOptions = {}): Worker<Data, Result> {
+    return this.#startWorker(new Worker<Data, Result>(this, { kind: 'child', module }, options));
+  }
+
+  /** Everything the books say about a job, or null when they say nothing. */
+  async job(id: string): Promise<JobView<Data, Result> | null> {
+    await this.ready();
+    return lookAtJob<Data, Result>(this.#likelyPartitions(id), id);
+  }
+
+  /** Resolves with the result once the job is done; rejects when it dies or is cancelled. Needs `keepResultMs` or an own id. */
+  async result(id: string, options: { timeoutMs?: number } = {}): Promise<Result> {
+    await this.ready();
+    return waitForEnd<Result>(this, id, options.timeoutMs ?? 60_000);
+  }
+
+  /** Ends a job, waiting or running. Returns the state it was in, or null when there was nothing to cancel. */
+  async cancel(id: string): Promise<string | null> {
+    await this.ready();
+    for (const partition of this.#likelyPartitions(id)) {
+      const was = String(await partition.run('cancel', { id, keepMs: 3_600_000 }));
+      if (was === 'ENDED') return null;
+      if (was !== 'UNKNOWN') return was;
+    }
+    return null;
+  }
+
+  /** No job is claimed until `resume`; running ones go on. */
+  async pause(): Promise<void> {
+    await changeRules(this, { paused: true });
+  }
+
+  async resume(): Promise<void> {
+    await changeRules(this, { paused: null });
+  }
+
+  /** Limits of the whole queue and of each group, and the length of the event stream; null removes one. */
+  async limit(rules: Rules): Promise<void> {
+    await changeRules(this, rules);
+  }
+
+  async counts(): Promise<QueueCounts> {
+    await this.ready();
+    return countJobs(this.partitions);
+  }
+
+  /** Throughput and latency per minute, oldest first; kept for 24 hours. */
+  async minutes(last = 60): Promise<MinuteStats[]> {
+    await this.ready();
+    return readMinutes(this.partitions, last);
+  }
+
+  /** Ends the workers that this queue started, then its connections. */
+  async close(deadlineMs?: number): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await Promise.all([...this.#workers].map((worker) => worker.stop(deadlineMs)));
+    this.#link.close();
+  }
+
+  /** Checks the server and the layout once; called by everything that needs Redis. */
+  ready(): Promise<void> {
+    if (this.#closed) return Promise.reject(queueErrors.CLOSED({ what: `queue ${this.name}` }));
+    this.#declared ??= this.#declare().catch((error: unknown) => {
+      this.#declared = undefined;
+      throw error;
+    });
+    return this.#declared;
+  }
+
+  /** @internal Makes a job without adding it. */
+  prepare(data: Data, options?: AddOptions): Promise<NewJob> | NewJob {
+    return this.options.schema ? this.#prepareChecked(data, options) : this.#prepare(data, options);
+  }
+
+  /** @internal */
+  producerFor(partition: Partition): Producer {
+    return this.#producers[partition.index]!;
+  }
+
+  /** @internal */
+  partitionNamed(key: string): Partition {
+    return this.partitions[partitionOf(key, this.partitions.length)]!;
+  }
+
+  /** @internal */
+  partitionOfJob(job: NewJob): Partition {
+    return this.partitions[this.#partitionFor(job)]!;
+  }
+
+  async #prepareChecked(data: Data, options: AddOptions | undefined): Promise<NewJob> {
+    const checked = await validateWith(this.options.schema!, data);
+    return this.#prepare(checked, options);
+  }
+
+  #prepare(data: unknown, options: AddOptions | undefined): NewJob {
+    const prepared = prepareOptions(options, this.options.tracing ? injectTrace() : undefined);
+    const id = options?.id ?? this.#ids.next();
+    if (data instanceof Uint8Array) {
+      this.#checkSize(data.length);
+      return { id, payload: data, flags: flag.binary, options: prepared };
+    }
+    const payload = toJson(data);
+    // A UTF-16 unit takes at most three bytes: most payloads need no exact count.
+    if (payload.length * 3 > this.#maxPayloadBytes) this.#checkSize(Buffer.byteLength(payload));
+    return { id, payload, flags: 0, options: prepared };
+  }
+
+  get #maxPayloadBytes(): number {
+    return this.options.maxPayloadBytes ?? defaultMaxPayloadBytes;
+  }
+
+  #checkSize(bytes: number): void {
+    if (bytes > this.#maxPayloadBytes) {
+      throw queueErrors.PAYLOAD_TOO_LARGE({ bytes, maxBytes: this.#maxPayloadBytes });
+    }
+  }
+
+  /** Group, unique key and own id choose the partition, so that what must be compared meets; the rest goes round. */
+  #partitionFor(job: NewJob): number {
+    const count = this.partitions.length;
+    if (count === 1) return 0;
+    const key = job.options.group ?? (job.options.uniqueKey || job.options.ownId);
+    if (key !== undefined) return partitionOf(key, count);
+    return partitionOf(job.id, count);
+  }
+
+  /** The partition that a job's id points to first, then the others: a group or unique key may have chosen another. */
+  #likelyPartitions(id: string): Partition[] {
+    const first = this.partitionNamed(id);
+    return [first, ...this.partitions.filter((partition) => partition !== first)];
+  }
+
+  async #addPrepared(jobs: NewJob[]) {
+    if (this.partitions.length === 1) return this.#producers[0]!.addMany(jobs);
+    const buckets = new Map<number, number[]>();
+    jobs.forEach((job, i) => {
+      const index = this.#partitionFor(job);
+      const bucket = buckets.get(index);
+      if (bucket) bucket.push(i);
+      else buckets.set(index, [i]);
+    });
+    const answers = new Array<{ id: string; duplicate: boolean }>(jobs.length);
+    await Promise.all(
+      [...buckets].map(async ([index, places]) => {
+        const part = await this.#producers[index]!.addMany(places.map((i) => jobs[i]!));
+        places.forEach((place, k) => (answers[place] = part[k]!));
+      }),
+    );
+    return answers;
+  }
+
+  async #addWithCare(job: NewJob, options: AddOptions): Promise<AddedJob> {
+    const partition = this.partitionOfJob(job);
+    if (options.after) return dependOn(this, job, options.after, options.onDependencyFailure ?? 'cancel');
+    if (options.durability) return confirmCopies(this, partition, job, options.durability, options.requestId);
+    const { answers } = await this.producerFor(partition).addApart([job], { requestId: options.requestId! });
+    return { queue: this.name, id: answers[0]!.id, duplicate: answers[0]!.duplicate };
+  }
+
+  #startWorker(worker: Worker<Data, Result>): Worker<Data, Result> {
+    this.#workers.add(worker);
+    void worker.start();
+    return worker;
+  }
+
+  async #declare(): Promise<void> {
+    for (const info of await this.#link.callEverywhere('INFO', [])) {
+      const text = String(info);
+      const policy = /maxmemory_policy:(\S+)/.exec(text)?.[1];
+      if (policy && policy !== 'noeviction') throw queueErrors.EVICTING_REDIS({ policy });
+      const version = /redis_version:(\S+)/.exec(text)?.[1];
+      if (version && Number.parseInt(version, 10) < 7) throw queueErrors.OLD_REDIS({ version });
+    }
+    for (const partition of this.partitions) {
+      const [status, first, second] = (await partition.run('declare', {
+        partitions: this.partitions.length,
+        layout,
+      })) as [Buffer, number | Buffer, Buffer];
+      if (status.toString() === 'OK') {
+        partition.clock.observe(first as number);
+      } else if (String(first) === String(this.partitions.length)) {
+        throw queueErrors.LAYOUT_MISMATCH({ queue: this.name, stored: String(second), mine: layout });
+      } else {
+        throw queueErrors.PARTITIONS_MISMATCH({
+          queue: this.name,
+          stored: Number(first),
+          asked: this.partitions.length,
+        });
+      }
+    }
+  }
+}
+
+function toJson(data: unknown): string {
+  if (data === undefined) return '';
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(data);
+  } catch (error) {
+    throw queueErrors.PAYLOAD_NOT_JSON({ reason: error instanceof Error ? error.message : String(error) }, { cause: error });
+  }
+  if (text === undefined) throw queueErrors.PAYLOAD_NOT_JSON({ reason: `a ${typeof data} has no JSON form` });
+  return text;
+}
+
+function checkDefaults(options: Omit<QueueOptions<unknown>, 'schema'>): JobDefaults {
+  if (options.partitions !== undefined) checkCount('partitions', options.partitions, maxPartitions);
+  if (options.maxPayloadBytes !== undefined) checkCount('maxPayloadBytes', options.maxPayloadBytes, largestPayloadBytes);
+  if (options.attempts !== undefined) checkCount('attempts', options.attempts, 255);
+  if (options.backoff !== undefined) checkBackoff(options.backoff);
+  if (options.timeoutMs !== undefined) checkMs('timeoutMs', options.timeoutMs);
+  if (options.keepResultMs !== undefined) checkMs('keepResultMs', options.keepResultMs);
+  return {
+    attempts: options.attempts ?? defaultAttempts,
+    backoff: options.backoff ?? defaultBackoff,
+    timeoutMs: options.timeoutMs ?? 600_000,
+    keepResultMs: options.keepResultMs ?? 0,
+  };
+}
+
+/** For code inside this package to which the types of payload and result do not matter. */
+// oxlint-disable-next-line typescript/no-explicit-any -- a queue of anything is both a source and a sink of payloads
+export type AnyQueue = Queue<any, any>;

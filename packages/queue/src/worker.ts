@@ -1,0 +1,481 @@
+// A worker: runs a handler for the jobs that its claimers bring. It owns the slots (how many run at once), the outcome of each
+// run, the time limits, and the orderly end. It knows nothing of Redis; claimers do (claimer.ts), one per partition.
+//
+//   begin ──▶ handler ──▶ done ──▶ ack, or settle when something remembers the job
+//                    └──▶ failed ─▶ retry.ts decides: try again later, or bury
+import { EventEmitter } from 'node:events';
+import { hostname } from 'node:os';
+import type { Logger } from '@sluice/base';
+import { ChildPool } from './children.js';
+import { Claimer } from './claimer.js';
+import { queueErrors } from './errors.js';
+import { GiveUp, isOutcome } from './outcome.js';
+import type { Outcome } from './outcome.js';
+import { LatencyTally, encodeResult } from './inspect.js';
+import { Job } from './job.js';
+import { checkCount, checkMs } from './options.js';
+import { decodePayload, unpackJob } from './packed.js';
+import type { UnpackedJob } from './packed.js';
+import type { Queue } from './queue.js';
+import { decideFailure } from './retry.js';
+import { validateWith } from './schema.js';
+import { runInSpan } from './trace.js';
+import { pack } from './wire.js';
+
+const defaultConcurrency = 10;
+const maxConcurrency = 100_000;
+const defaultLeaseMs = 15_000;
+const shortestLeaseMs = 500;
+const defaultDrainMs = 10_000;
+const tickMs = 250;
+const tallyEveryMs = 1_000;
+/** A job that was running whenever its worker died, this often, is taken for the cause. */
+const maxCrashes = 3;
+
+export type Handler<Data, Result> = (job: Job<Data>) => Promise<Result | Outcome | void> | Result | Outcome | void;
+
+/** One outcome per job, in order: a result, an outcome, or an Error for a job that failed. Nothing: all are done. */
+export type BatchHandler<Data, Result> = (
+  jobs: Job<Data>[],
+) => Promise<(Result | Outcome | Error)[] | void> | (Result | Outcome | Error)[] | void;
+
+export interface WorkerOptions {
+  /** How many handlers run at once. */
+  concurrency?: number;
+  /** How long a worker may be silent until others take its jobs. */
+  leaseMs?: number;
+  /** How long `stop` waits for running handlers. */
+  drainMs?: number;
+  /** Shown in dead letters and by `inspect`. */
+  name?: string;
+}
+
+export interface BatchOptions extends WorkerOptions {
+  /** The most jobs that one call of the handler gets. */
+  batchSize: number;
+}
+
+export interface ChildOptions extends WorkerOptions {
+  /** Arguments for node, for example --max-old-space-size. */
+  execArgv?: string[];
+}
+
+export type Work<Data, Result> =
+  | { kind: 'single'; handler: Handler<Data, Result> }
+  | { kind: 'batch'; handler: BatchHandler<Data, Result> }
+  | { kind: 'child'; module: URL };
+
+interface WorkerEvents {
+  started: [];
+  done: [job: Job<never>, result: unknown];
+  failed: [job: Job<never>, error: unknown];
+  dead: [job: Job<never>, error: unknown];
+  /** The books did not accept an outcome: the job was cancelled, or ended by somebody else. */
+  refused: [id: string];
+  leaseLost: [ids: string[], reason: string];
+  degraded: [error: unknown];
+  recovered: [];
+  drained: [];
+  stopped: [];
+}
+
+interface Run<Data> {
+  job: Job<Data>;
+  claimer: Claimer;
+  startedMs: number;
+  deadlineMs: number;
+  timeoutMs: number;
+  waitedMs: number;
+  alone: boolean;
+}
+
+export class Worker<Data = unknown, Result = unknown> extends EventEmitter<WorkerEvents> {
+  readonly queue: Queue<Data, Result>;
+  readonly name: string;
+  readonly leaseMs: number;
+  readonly logger: Logger;
+  readonly #work: Work<Data, Result>;
+  readonly #concurrency: number;
+  readonly #drainMs: number;
+  readonly #batchSize: number;
+  readonly #children: ChildPool | undefined;
+  readonly #runs = new Map<string, Run<Data>>();
+  readonly #tally = new LatencyTally();
+  /** Jobs of the reply being read, until the batch handler gets them. */
+  #gathered: Run<Data>[] = [];
+  #claimers: Claimer[] = [];
+  #reserved = 0;
+  #state: 'new' | 'running' | 'stopping' | 'stopped' = 'new';
+  #starting: Promise<void> | undefined;
+  #stopping: Promise<void> | undefined;
+  /** A suspect runs: nothing else is claimed until it ends. */
+  #aloneRuns = 0;
+  /** Lets its jobs end, in order to run a suspect alone. */
+  #nursing: Claimer | undefined;
+  #isDegraded = false;
+  #ticker: NodeJS.Timeout | undefined;
+  #lastTallyMs = 0;
+  #drained: (() => void)[] = [];
+
+  constructor(queue: Queue<Data, Result>, work: Work<Data, Result>, options: WorkerOptions & { batchSize?: number; execArgv?: string[] }) {
+    super();
+    this.queue = queue;
+    this.#work = work;
+    this.#concurrency = options.concurrency ?? defaultConcurrency;
+    checkCount('concurrency', this.#concurrency, maxConcurrency);
+    this.leaseMs = options.leaseMs ?? defaultLeaseMs;
+    checkMs('leaseMs', this.leaseMs);
+    if (this.leaseMs < shortestLeaseMs) {
+      throw queueErrors.OPTION_INVALID({ option: 'leaseMs', value: this.leaseMs, allowed: `at least ${shortestLeaseMs}` });
+    }
+    this.#drainMs = options.drainMs ?? defaultDrainMs;
+    checkMs('drainMs', this.#drainMs);
+    this.#batchSize = options.batchSize ?? 1;
+    checkCount('batchSize', this.#batchSize, 1_000);
+    this.name = options.name ?? `${hostname()}:${process.pid}`;
+    this.logger = queue.logger;
+    this.#children = work.kind === 'child' ? new ChildPool(work.module, options.execArgv ?? []) : undefined;
+  }
+
+  /** Resolves when every partition has a session. Called by queue.work. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  /**
+   * Claims nothing more, lets running handlers end until the deadline, then aborts them and gives their jobs back. Nothing
+   * is lost either way.
+   */
+  stop(drainMs = this.#drainMs): Promise<void> {
+    this.#stopping ??= this.#stop(drainMs);
+    return this.#stopping;
+  }
+
+  /** Resolves when nothing is running and every outcome has reached Redis. */
+  async idle(): Promise<void> {
+    if (this.#isQuiet()) return;
+    await new Promise<void>((resolve) => this.#drained.push(resolve));
+  }
+
+  get running(): number {
+    return this.#runs.size;
+  }
+
+  // What claimers ask and tell.
+
+  /** @internal At least 65 bytes: see open.lua. */
+  get description(): string {
+    const about = { name: this.name, host: hostname(), pid: process.pid, concurrency: this.#concurrency, startedMs: Date.now() };
+    return JSON.stringify(about).padEnd(80);
+  }
+
+  /** @internal */
+  freeSlots(): number {
+    return this.#state === 'running' ? this.#concurrency * this.#batchSize - this.#runs.size - this.#reserved : 0;
+  }
+
+  /** @internal How many jobs may be claimed now. */
+  claimable(): number {
+    if (this.#aloneRuns > 0 || (this.#nursing && this.#runs.size > 0)) return 0;
+    return Math.max(0, this.freeSlots());
+  }
+
+  /** @internal */
+  reserve(count: number): void {
+    this.#reserved += count;
+  }
+
+  /** @internal Nothing runs and nothing is being claimed: a suspect may come. */
+  isIdle(): boolean {
+    return this.#runs.size === 0 && this.#reserved === 0;
+  }
+
+  /** @internal */
+  nursing(claimer: Claimer, drain: boolean): void {
+    if (drain) this.#nursing = claimer;
+    else if (this.#nursing === claimer && this.#runs.size === 0) this.#nursing = undefined;
+  }
+
+  /** @internal A claimed job arrives. */
+  begin(claimer: Claimer, id: string, token: string, packed: Buffer, alone: boolean, redisNowMs: number): void {
+    const stored = unpackJob(packed);
+    const nowMs = performance.now();
+    const timeoutMs = stored.options?.t ?? this.queue.defaults.timeoutMs;
+    let data: unknown;
+    let unreadable: unknown;
+    try {
+      data = decodePayload(stored.flags, stored.payload);
+    } catch (error) {
+      unreadable = queueErrors.MALFORMED({ reason: String(error) }, { cause: error });
+    }
+    const job = new Job<Data>(this.queue.name, id, token, stored, data as Data, claimer.holder);
+    const waitedMs = redisNowMs - stored.createdMs;
+    const run: Run<Data> = { job, claimer, startedMs: nowMs, deadlineMs: nowMs + timeoutMs, timeoutMs, waitedMs, alone };
+    this.#runs.set(id, run);
+    if (alone) this.#aloneRuns++;
+    if (this.#state !== 'running') return this.#giveBack(run);
+    if (unreadable !== undefined) return this.#bury(run, unreadable);
+    if (stored.crashes >= maxCrashes) return this.#bury(run, queueErrors.WORKER_CRASHED({ crashes: stored.crashes }));
+    if (this.queue.options.schema) void this.#checkThenStart(run);
+    else this.#startRun(run, stored);
+  }
+
+  /** @internal The reply has been read: what was gathered for batches runs now. */
+  beginBatches(claimer: Claimer): void {
+    claimer.setEarliestDeadline(performance.now() + this.queue.defaults.timeoutMs);
+    while (this.#gathered.length > 0) this.#runBatch(this.#takeBatch());
+  }
+
+  /** @internal */
+  cancelled(_claimer: Claimer, id: string): void {
+    const run = this.#runs.get(id);
+    if (!run) return;
+    this.#forget(run);
+    run.job.abort(queueErrors.NOT_HELD({ id }));
+  }
+
+  /** @internal */
+  refused(id: string): void {
+    this.emit('refused', id);
+  }
+
+  /** @internal */
+  lost(claimer: Claimer, error: Error, why: string): void {
+    const mine = [...this.#runs.values()].filter((run) => run.claimer === claimer);
+    for (const run of mine) {
+      this.#forget(run);
+      run.job.abort(error);
+    }
+    this.logger.warn({ queue: this.queue.name, jobs: mine.length, why }, 'the lease was lost; a new session begins');
+    this.emit('leaseLost', mine.map((run) => run.job.id), why);
+  }
+
+  /** @internal Says once that Redis is away, and once that it is back. */
+  degraded(error: unknown): void {
+    if (this.#isDegraded) return;
+    this.#isDegraded = true;
+    this.logger.error({ error, queue: this.queue.name }, 'degraded: Redis does not answer; nothing is claimed until it does');
+    this.emit('degraded', error);
+  }
+
+  /** @internal */
+  recovered(): void {
+    if (!this.#isDegraded) return;
+    this.#isDegraded = false;
+    this.logger.info({ queue: this.queue.name }, 'Redis answers again');
+    this.emit('recovered');
+  }
+
+  /** @internal */
+  checkDrained(): void {
+    if (this.#drained.length === 0 || !this.#isQuiet()) return;
+    for (const resolve of this.#drained.splice(0)) resolve();
+    this.emit('drained');
+  }
+
+  async #start(): Promise<void> {
+    if (this.#state !== 'new') return;
+    this.#state = 'running';
+    for (;;) {
+      try {
+        await this.queue.ready();
+        break;
+      } catch (error) {
+        const retryable = (error as { retryable?: boolean }).retryable;
+        if (!retryable || this.#state !== 'running') {
+          this.#state = 'stopped';
+          this.logger.error({ error, queue: this.queue.name }, 'the worker cannot start');
+          throw error;
+        }
+        this.degraded(error);
+      }
+    }
+    this.#claimers = this.queue.partitions.map((partition) => new Claimer(this, partition));
+    this.#ticker = setInterval(() => this.#tick(), tickMs);
+    await Promise.all(this.#claimers.map((claimer) => claimer.open()));
+    this.emit('started');
+  }
+
+  async #stop(drainMs: number): Promise<void> {
+    if (this.#state === 'new') this.#state = 'stopped';
+    if (this.#state !== 'running') return;
+    this.#state = 'stopping';
+    await this.#starting?.catch(() => {});
+    await Promise.race([this.idle(), new Promise((resolve) => setTimeout(resolve, drainMs).unref())]);
+    for (const run of [...this.#runs.values()]) {
+      run.job.abort(queueErrors.CLOSED({ what: `worker ${this.name}` }));
+      this.#giveBack(run);
+    }
+    for (const claimer of this.#claimers) claimer.pump();
+    await Promise.race([this.idle(), new Promise((resolve) => setTimeout(resolve, 2_000).unref())]);
+    clearInterval(this.#ticker);
+    await this.#sendTally();
+    await Promise.all(this.#claimers.map((claimer) => claimer.close()));
+    this.#children?.close();
+    this.#state = 'stopped';
+    this.emit('stopped');
+  }
+
+  async #checkThenStart(run: Run<Data>): Promise<void> {
+    try {
+      const data = await validateWith(this.queue.options.schema!, run.job.data);
+      (run.job as { data: Data }).data = data;
+    } catch (error) {
+      return this.#bury(run, error);
+    }
+    if (this.#runs.get(run.job.id) !== run) return;
+    this.#startRun(run, undefined);
+    if (this.#gathered.length > 0) this.beginBatches(run.claimer);
+  }
+
+  #startRun(run: Run<Data>, _stored: UnpackedJob | undefined): void {
+    const work = this.#work;
+    if (work.kind === 'batch') {
+      this.#gathered.push(run);
+      return;
+    }
+    const handler = work.kind === 'single' ? work.handler : this.#runInChild;
+    let result: unknown;
+    try {
+      result = this.queue.options.tracing ? runInSpan(run.job, run.job.options?.tr, () => handler(run.job)) : handler(run.job);
+    } catch (error) {
+      return this.#failed(run, error);
+    }
+    if (result instanceof Promise) {
+      result.then(
+        (value) => this.#ended(run, value),
+        (error: unknown) => this.#failed(run, error),
+      );
+    } else {
+      this.#ended(run, result);
+    }
+  }
+
+  #runInChild = (job: Job<Data>): Promise<Result> => this.#children!.run(job) as Promise<Result>;
+
+  /** A job that failed before runs by itself: a batch that one job breaks must not break again. */
+  #takeBatch(): Run<Data>[] {
+    const first = this.#gathered.shift()!;
+    if (first.job.attempt > 1) return [first];
+    const batch = [first];
+    while (batch.length < this.#batchSize && this.#gathered.length > 0 && this.#gathered[0]!.job.attempt === 1) {
+      batch.push(this.#gathered.shift()!);
+    }
+    return batch;
+  }
+
+  #runBatch(batch: Run<Data>[]): void {
+    const { handler } = this.#work as { handler: BatchHandler<Data, Result> };
+    void (async () => {
+      try {
+        const outcomes = await handler(batch.map((run) => run.job));
+        if (outcomes && outcomes.length !== batch.length) {
+          throw queueErrors.BATCH_OUTCOMES({ jobs: batch.length, outcomes: outcomes.length });
+        }
+        batch.forEach((run, i) => {
+          const outcome = outcomes?.[i];
+          if (outcome instanceof Error && !isOutcome(outcome)) this.#failed(run, outcome);
+          else this.#ended(run, outcome);
+        });
+      } catch (error) {
+        for (const run of batch) this.#failed(run, error);
+      }
+    })();
+  }
+
+  #ended(run: Run<Data>, value: unknown): void {
+    if (value instanceof Error && isOutcome(value)) return this.#failed(run, value);
+    if (!this.#forget(run)) return;
+    const { job, claimer } = run;
+    this.#tally.record(run.waitedMs, performance.now() - run.startedMs);
+    const keepMs = job.options?.k ?? this.queue.defaults.keepResultMs;
+    if (keepMs > 0 || job.leavesTraces) {
+      let result: Uint8Array;
+      try {
+        result = keepMs > 0 || job.options?.w !== undefined ? encodeResult(value) : Buffer.alloc(0);
+      } catch (error) {
+        // The work is done; a result that cannot be written must not make it run again.
+        this.logger.error({ error, job: job.id, queue: this.queue.name }, 'the result cannot be stored');
+        result = Buffer.alloc(0);
+      }
+      claimer.settle([job.id, job.token, 'done', keepMs, result, '', '', '', '']);
+    } else {
+      claimer.ack(job.token, job.id);
+    }
+    if (this.listenerCount('done') > 0) this.emit('done', job as Job<never>, value);
+  }
+
+  #failed(run: Run<Data>, error: unknown): void {
+    if (!this.#forget(run)) return;
+    const decision = decideFailure(run.job, error, this.queue, this.name);
+    if (decision.kind === 'dead') run.claimer.settle(decision.item);
+    else run.claimer.giveBack(decision.item);
+    if (decision.kind === 'snoozed') return;
+    if (this.listenerCount('failed') > 0) this.emit('failed', run.job as Job<never>, error);
+    if (decision.kind === 'dead') {
+      this.logger.warn({ queue: this.queue.name, job: run.job.id, error }, 'a job died');
+      if (this.listenerCount('dead') > 0) this.emit('dead', run.job as Job<never>, error);
+    }
+  }
+
+  #bury(run: Run<Data>, error: unknown): void {
+    this.#failed(run, new GiveUp(error instanceof Error ? error.message : String(error), { cause: error }));
+  }
+
+  #giveBack(run: Run<Data>): void {
+    if (!this.#forget(run)) return;
+    run.claimer.giveBack([run.job.id, run.job.token, 'returned', '', '', '']);
+  }
+
+  /** The run is over, one way or another; false when it was over already. */
+  #forget(run: Run<Data>): boolean {
+    if (this.#runs.get(run.job.id) !== run) return false;
+    this.#runs.delete(run.job.id);
+    if (run.alone) this.#aloneRuns--;
+    run.claimer.flushSoon();
+    if (this.#drained.length > 0) setImmediate(() => this.checkDrained());
+    return true;
+  }
+
+  #isQuiet(): boolean {
+    return this.#runs.size === 0 && this.#claimers.every((claimer) => claimer.quiet);
+  }
+
+  #tick(): void {
+    const nowMs = performance.now();
+    const earliest = new Map<Claimer, number>();
+    for (const run of [...this.#runs.values()]) {
+      if (run.deadlineMs <= nowMs) {
+        const error = queueErrors.JOB_TIMEOUT({ timeoutMs: run.timeoutMs });
+        run.job.abort(error);
+        this.#failed(run, error);
+      } else if (run.deadlineMs < (earliest.get(run.claimer) ?? Infinity)) {
+        earliest.set(run.claimer, run.deadlineMs);
+      }
+    }
+    for (const claimer of this.#claimers) {
+      claimer.setEarliestDeadline(earliest.get(claimer) ?? 0);
+      claimer.tick(nowMs);
+    }
+    this.checkDrained();
+    if (nowMs - this.#lastTallyMs > tallyEveryMs) {
+      this.#lastTallyMs = nowMs;
+      void this.#sendTally();
+    }
+  }
+
+  /** Latencies are statistics: losing a second of them in a crash is fine, waiting for them is not. */
+  async #sendTally(): Promise<void> {
+    const counts = this.#tally.take();
+    if (counts === undefined) return;
+    try {
+      await this.queue.partitions[0]!.run('tally', { counts: pack(counts) }, { deadlineMs: 1_000 });
+    } catch {
+      // Redis is away; the worker has said so already.
+    }
+  }
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- see AnyQueue
+export type AnyWorker = Worker<any, any>;

@@ -1,0 +1,195 @@
+/**
+ * Brings a fresh clone to the point where compiled code can run: Node's version, npm dependencies, the programs
+ * from outside npm (Redis), and the build. Every step looks first and works only if something is missing, so that
+ * the second run costs less than a second.
+ *
+ * Plain JavaScript without dependencies, because it runs before there are any. All it says goes to standard error:
+ * standard output belongs to the command that was asked for.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+
+const LOWEST_NODE_MAJOR = 20;
+/** How often a long step says that it is still at work. */
+const STILL_WORKING_MS = 10_000;
+const APT_LOCK_WAIT_S = 120;
+
+const REDIS = {
+  title: 'Redis',
+  programs: ['redis-server', 'valkey-server'],
+  aptPackage: 'redis-server',
+  services: ['redis-server'],
+  lowestMajor: 7,
+  hint: 'install Redis 7.0 or newer (redis-server or valkey-server on the PATH)',
+};
+const OPENSSL = {
+  title: 'OpenSSL',
+  programs: ['openssl'],
+  aptPackage: 'openssl',
+  services: [],
+  hint: 'install openssl',
+};
+
+/** What a command needs before it can run; `build: false` leaves compiling to the caller. */
+export async function prepare({ redis = false, openssl = false, build = true } = {}) {
+  checkNode();
+  await installDependencies();
+  if (redis) await provide(REDIS);
+  if (openssl) await provide(OPENSSL);
+  if (build && (await compile()) !== 0) stopWith('the build failed');
+}
+
+/** An expected end: one line for the reader, no stack. */
+export function stopWith(message) {
+  say(`sluice: ${message}`);
+  process.exit(1);
+}
+
+export function say(line) {
+  process.stderr.write(`${line}\n`);
+}
+
+/** Compiles what changed; returns the compiler's exit code. */
+export function compile() {
+  return run(process.execPath, [tool('typescript', 'tsc'), '-b'], { title: 'compiling', quietIfShort: true });
+}
+
+/** The script behind a program of node_modules, so that no shell and no shim are needed to run it. */
+export function tool(packageName, program) {
+  const folder = join(root, 'node_modules', packageName);
+  const { bin } = readJson(join(folder, 'package.json'));
+  return join(folder, typeof bin === 'string' ? bin : bin[program]);
+}
+
+/** Runs a program in the repository with its output shown; returns its exit code. */
+export async function run(
+  command,
+  args,
+  { title, env = process.env, quietIfShort = false, stdout = 2 } = {},
+) {
+  const began = performance.now();
+  const seconds = () => `${((performance.now() - began) / 1000).toFixed(1)} s`;
+  if (title && !quietIfShort) say(`▸ ${title}`);
+  const stillWorking = setInterval(() => title && say(`  … ${title} (${seconds()})`), STILL_WORKING_MS);
+  const child = spawn(command, args, { cwd: root, env, stdio: ['inherit', stdout, 2] });
+  // A signal is the child's to obey; we stay until it has ended.
+  const forward = (signal) => child.kill(signal);
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, forward);
+  const code = await new Promise((resolve) => {
+    child.once('error', (error) => {
+      say(`  ${error.message}`);
+      resolve(127);
+    });
+    child.once('exit', (exitCode, signal) => resolve(signal ? 1 : exitCode));
+  });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, forward);
+  clearInterval(stillWorking);
+  if (title && !quietIfShort) say(`  ${code === 0 ? 'done' : 'failed'} after ${seconds()}`);
+  return code;
+}
+
+function checkNode() {
+  const major = Number(process.versions.node.split('.')[0]);
+  if (major < LOWEST_NODE_MAJOR) {
+    stopWith(`Node.js ${LOWEST_NODE_MAJOR} or newer is needed, this is ${process.versions.node}`);
+  }
+}
+
+async function installDependencies() {
+  const missing = !existsSync(join(root, 'node_modules'));
+  if (!missing && dependenciesMatchLock()) return;
+  // `ci` begins from nothing and takes the lockfile literally; when something is there, bring it up to date.
+  const verb = missing ? ['ci'] : ['install', '--no-save'];
+  const args = [...verb, '--include=dev', '--no-audit', '--no-fund', '--loglevel=warn'];
+  const npm = process.env.npm_execpath;
+  const [command, first] = npm ? [process.execPath, [npm]] : ['npm', []];
+  const code = await run(command, [...first, ...args], { title: 'installing npm dependencies' });
+  if (code !== 0) stopWith('npm could not install the dependencies; the reason is above');
+}
+
+/** npm leaves a record of what it installed. Comparing contents, not times, is right after any checkout. */
+function dependenciesMatchLock() {
+  const record = join(root, 'node_modules', '.package-lock.json');
+  if (!existsSync(record)) return false;
+  const installed = readJson(record).packages;
+  const wanted = readJson(join(root, 'package-lock.json')).packages;
+  return Object.entries(wanted).every(([path, entry]) => {
+    if (!path.includes('node_modules/')) return true;
+    const found = installed[path];
+    if (found === undefined || !existsSync(join(root, path)))
+      return entry.optional === true || entry.peer === true;
+    return found.version === entry.version && found.integrity === entry.integrity;
+  });
+}
+
+/** Finds a program on the PATH or installs its package. */
+async function provide(wanted) {
+  if (!wanted.programs.some(onPath)) await install(wanted);
+  if (wanted.lowestMajor) checkMajor(wanted);
+}
+
+/** `Redis server v=7.0.15 sha=…` */
+function checkMajor({ title, programs, lowestMajor, hint }) {
+  const version = spawnSync(programs.find(onPath), ['--version'], { encoding: 'utf8' });
+  const [, text, major] = /v=((\d+)[\d.]*)/.exec(version.stdout ?? '') ?? [];
+  if (Number(major) < lowestMajor) stopWith(`${title} ${text} is too old; ${hint}`);
+}
+
+async function install(wanted) {
+  const isRoot = process.getuid?.() === 0;
+  if (!isRoot || !onPath('apt-get')) {
+    stopWith(`${wanted.hint}${onPath('apt-get') ? `: sudo apt-get install ${wanted.aptPackage}` : ''}`);
+  }
+  await withoutStartingServices(async () => {
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    const options = ['-q', '-o', `DPkg::Lock::Timeout=${APT_LOCK_WAIT_S}`];
+    const apt = (title, ...args) => run('apt-get', [...options, ...args], { title, env });
+    await apt('updating the package lists', 'update');
+    await apt(`installing ${wanted.title}`, 'install', '-y', '--no-install-recommends', wanted.aptPackage);
+    for (const service of wanted.services) await disableService(service);
+  });
+  if (!wanted.programs.some(onPath)) stopWith(`${wanted.title} could not be installed; ${wanted.hint}`);
+}
+
+/**
+ * Debian starts a service when its package is installed, unless policy-rc.d forbids it. A policy that is already
+ * there (in containers) is left alone: it forbids too, or somebody had a reason.
+ */
+async function withoutStartingServices(work) {
+  const policy = '/usr/sbin/policy-rc.d';
+  const ours = !existsSync(policy);
+  const remove = () => ours && rmSync(policy, { force: true });
+  if (ours) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  process.once('exit', remove);
+  try {
+    await work();
+  } finally {
+    remove();
+  }
+}
+
+/** It must not come back with the next boot either. */
+async function disableService(service) {
+  if (onPath('update-rc.d')) await run('update-rc.d', [service, 'disable']);
+  const now = existsSync('/run/systemd/system') ? ['--now'] : [];
+  if (onPath('systemctl')) await run('systemctl', ['--quiet', 'disable', ...now, `${service}.service`]);
+}
+
+export function onPath(program) {
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+export function readJson(file) {
+  return JSON.parse(readFileSync(file, 'utf8'));
+}

@@ -1,0 +1,160 @@
+/**
+ * `npm test`: types, lint, format, every test of every package, the promises, and a look for what was left running.
+ * The last line is the sum: `N passed, N failed, N skipped`. The exit code is 0 only if nothing failed.
+ *
+ * `npm test -- claim` runs only the test files whose path contains a word; the promises are then not checked.
+ * With CI=true a part that was skipped counts as failed.
+ *
+ * A test file is taken from the sources and run from `dist/`, so that the compiled rest of a deleted test does not
+ * count. Files named `*.alone.test.ts` measure time: they run after the others, one by one.
+ */
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { checkFormat, lint } from './checks.mjs';
+import { endLeftovers } from './leftovers.mjs';
+import { compile, prepare, readJson, root, say } from './prepare.mjs';
+import { brokenPromises } from './promises.mjs';
+
+/** Test files at once. Each brings its own servers, and CI has two cores. */
+const CONCURRENCY = 2;
+const ONE_TEST_TIMEOUT_MS = 5 * 60_000;
+const WHOLE_RUN_TIMEOUT_MS = 24 * 60_000;
+
+const words = process.argv.slice(2);
+const stateFolder = join(root, '.sluice');
+const mark = `SLUICE_TEST_RUN=${randomUUID()}`;
+const sum = { passed: 0, failed: 0, skipped: 0 };
+const failures = [];
+const records = [];
+let runner;
+
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => interrupt(signal));
+const lateness = setTimeout(() => interrupt('the time limit'), WHOLE_RUN_TIMEOUT_MS);
+
+await prepare({ redis: true, openssl: true, build: false });
+const typesHold = await part('types', compile);
+await part('lint', lint);
+await part('format', checkFormat);
+if (typesHold) await runTests();
+else skip('tests', 'the types do not hold');
+if (!typesHold || words.length > 0) skip('promises', 'not all tests ran');
+else await part('promises', checkPromises);
+if (existsSync('/proc/self/environ')) await part('nothing left running', checkLeftovers);
+else skip('nothing left running', 'this system shows no process environments');
+clearTimeout(lateness);
+finish();
+
+/** One check beside the tests; `check` returns an exit code. */
+async function part(name, check) {
+  const began = performance.now();
+  const code = await check();
+  const seconds = ((performance.now() - began) / 1000).toFixed(1);
+  say(`${code === 0 ? '✔' : '✖'} ${name} (${seconds} s)`);
+  count(code === 0 ? 'passed' : 'failed', name);
+  return code === 0;
+}
+
+function skip(name, why) {
+  say(`﹣ ${name}: skipped, ${why}`);
+  count(process.env.CI === 'true' ? 'failed' : 'skipped', `${name} (skipped: ${why})`);
+}
+
+function count(outcome, name) {
+  sum[outcome] += 1;
+  if (outcome === 'failed') failures.push(name);
+}
+
+async function runTests() {
+  const files = testFiles().filter((file) => words.every((word) => file.includes(word)));
+  const isAlone = (file) => file.endsWith('.alone.test.js');
+  const groups = [
+    { files: files.filter((file) => !isAlone(file)), concurrency: CONCURRENCY },
+    { files: files.filter(isAlone), concurrency: 1 },
+  ];
+  const tempFolder = mkdtempSync(join(tmpdir(), 'sluice-test-'));
+  for (const [index, group] of groups.entries()) {
+    if (group.files.length === 0 || failures.includes('interrupted')) continue;
+    const before = sum.failed;
+    const code = await runFiles(group, join(stateFolder, `test-record-${index}.jsonl`), tempFolder);
+    // A run that fails without a failed test broke in a place that no test owns.
+    if (code !== 0 && sum.failed === before) count('failed', 'the test runner');
+  }
+  rmSync(tempFolder, { recursive: true, force: true, maxRetries: 3 });
+}
+
+/** Every `test/*.test.ts` of every workspace, as its compiled file. */
+function testFiles() {
+  const patterns = readJson(join(root, 'package.json')).workspaces;
+  const folders = patterns.flatMap((pattern) => {
+    if (!pattern.endsWith('/*')) return [pattern];
+    const parent = pattern.slice(0, -2);
+    return readdirSync(join(root, parent)).map((name) => join(parent, name));
+  });
+  return folders.flatMap((folder) => {
+    const tests = join(root, folder, 'test');
+    if (!existsSync(tests)) return [];
+    const sources = readdirSync(tests).filter((name) => name.endsWith('.test.ts'));
+    return sources.sort().map((name) => join(folder, 'dist', 'test', name.replace(/\.ts$/, '.js')));
+  });
+}
+
+async function runFiles({ files, concurrency }, recordFile, tempFolder) {
+  mkdirSync(stateFolder, { recursive: true });
+  const [markName, markValue] = mark.split('=');
+  const env = { ...process.env, [markName]: markValue, TMPDIR: tempFolder };
+  // Were we ourselves started by a test, the tests below would report to it instead of to us.
+  delete env.NODE_TEST_CONTEXT;
+  const args = [
+    '--test',
+    `--test-concurrency=${concurrency}`,
+    `--test-timeout=${ONE_TEST_TIMEOUT_MS}`,
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    `--test-reporter=${new URL('testRecord.mjs', import.meta.url).href}`,
+    `--test-reporter-destination=${recordFile}`,
+    ...files,
+  ];
+  runner = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 1, 2] });
+  const code = await new Promise((resolve) => {
+    runner.once('exit', (exitCode) => resolve(exitCode ?? 1));
+  });
+  runner = undefined;
+  const lines = existsSync(recordFile) ? readFileSync(recordFile, 'utf8').split('\n').filter(Boolean) : [];
+  for (const record of lines.map((line) => JSON.parse(line))) {
+    records.push(record);
+    count(record.outcome, `${relative(root, record.file ?? '')}: ${record.path}`);
+  }
+  return code;
+}
+
+function checkPromises() {
+  const file = join(root, 'docs', 'promises.md');
+  const broken = existsSync(file)
+    ? brokenPromises(readFileSync(file, 'utf8'), records)
+    : ['there is no file'];
+  for (const sentence of broken) say(`  docs/promises.md: ${sentence}`);
+  return broken.length === 0 ? 0 : 1;
+}
+
+async function checkLeftovers() {
+  const stayed = await endLeftovers(mark);
+  for (const { pid, command } of stayed) say(`  process ${pid} was left running: ${command}`);
+  return stayed.length === 0 ? 0 : 1;
+}
+
+function interrupt(why) {
+  if (failures.includes('interrupted')) return;
+  say(`\nstopping because of ${why}`);
+  count('failed', 'interrupted');
+  runner?.kill('SIGTERM');
+}
+
+function finish() {
+  if (failures.length > 0)
+    process.stdout.write(`\nfailed:\n${failures.map((name) => `  ${name}\n`).join('')}`);
+  process.stdout.write(`\n${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped\n`);
+  process.exitCode = sum.failed === 0 ? 0 : 1;
+}
