@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
--- claim.lua: acknowledges what a worker finished and gives it the next jobs, in one round trip per batch. This is the hot
--- path, and a redis.call costs about a microsecond whatever it does: when one list of plain jobs is all there is, a call makes
--- a dozen of them for the whole batch. Everything else (delays, groups, limits, suspects, the needs of other workers) is looked
--- at when there are rules or groups, when little is waiting, and at least every 10 ms.
+-- claim.lua: acknowledges what a worker finished and gives it the next jobs, in one round trip per batch. This is the whole
+-- claim: it moves what has become due, serves priorities, groups, limits and suspects, and tells the worker what others need.
+-- A busy worker uses the shorter take.lua in between.
 --
 -- Lost replies: a lane of a session sends one call at a time, numbered by `seq`. The active hash keeps each lane's last number
 -- and the token of its claim. A repetition acknowledges nothing twice and finds its claims again by their token.
@@ -16,332 +15,263 @@
 -- list: msgpack {'#', '#lane', id, …}, the ids being acknowledged; runs: msgpack {token, how many of them, …}
 -- idle: '1' when the worker runs nothing, so that it may take a suspect
 -- Returns {'LEASE_LOST'}, {'STALE'} or {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, next due ms, flags,
---   ids not held any more, ids that need settle.lua, cancelled ids}
+--   ids not held any more, ids that need settle.lua, cancelled ids, priority of the list for take.lua or -1}
 -- flags: 1 inbox, 2 rescue, 4 drain for a suspect, 8 runs alone, 16 more is waiting, 32 on watch, 64 paused, 128 chain notices,
 --   256 schedule due
-local MINUTE_MS = 60000
-local STATS_MS = 25 * 3600 * 1000
 local PROMOTED_PER_CALL = 200
 local CLAIM_BYTES = 8 * 1024 * 1024
 local BYTES_CHECKED_EVERY = 64 -- jobs; bounds how far a claim of large jobs can overshoot
-local LOOK_EVERY_MS = 10
 local META_FIELDS = 3 -- of a live session: its description and two lanes
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local held = active .. session
-local names = cmsgpack.unpack(list)
-local state = redis.call('HMGET', held, unpack(names))
-if not state[1] then return { 'LEASE_LOST' } end
-local last_seq, last_token = state[2]:match('^(%d+):(%d*)')
-if tonumber(seq) < tonumber(last_seq) then return { 'STALE' } end
-if seq == last_seq then
-  local again = {}
-  if last_token ~= '' then
-    local all = redis.call('HGETALL', held)
-    for i = 1, #all, 2 do
-      if all[i + 1] == last_token then
-        again[#again + 1] = all[i]
-        again[#again + 1] = redis.call('HGET', jobs, all[i])
-      end
-    end
-  end
-  local stored = redis.call('HGET', lanes .. session, lane)
-  local refused, special = {}, {}
-  if stored then refused, special = unpack(cmsgpack.unpack(stored)) end
-  return { 'REPEAT', last_token, now, cmsgpack.pack(again), 0, 16, refused, special, {} }
-end
-local conf = redis.call('HMGET', cfg, 'token', 'turn', 'looked', 'rules', 'events', 'watch')
-
--- 1. Acknowledge.
-local refused, special, done = {}, {}, #names - 2
-if done > 0 then
-  local at, all_held = 3, redis.call('EXISTS', dependents) == 0
-  local tokens = cmsgpack.unpack(runs)
-  for run = 1, #tokens, 2 do
-    for _ = 1, tokens[run + 1] do
-      if state[at] ~= tokens[run] then all_held = false end
-      at = at + 1
-    end
-  end
-  if not all_held then
-    local good = { '#', lane }
-    at = 3
-    for run = 1, #tokens, 2 do
-      for _ = 1, tokens[run + 1] do
-        if state[at] ~= tokens[run] then
-          refused[#refused + 1] = names[at]
-        elseif redis.call('HEXISTS', dependents, names[at]) == 1 then
-          special[#special + 1] = names[at]
-        else
-          good[#good + 1] = names[at]
-        end
-        at = at + 1
-      end
-    end
-    names, done = good, #good - 2
-    redis.call('HSET', lanes .. session, lane, cmsgpack.pack({ refused, special }))
-  end
-  if done > 0 then
-    redis.call('HDEL', held, unpack(names, 3))
-    redis.call('HDEL', jobs, unpack(names, 3))
-    local key = stats .. string.format('%.0f', math.floor(now / MINUTE_MS))
-    if redis.call('HINCRBY', key, 'done', done) == done then redis.call('PEXPIRE', key, STATS_MS) end
-    if conf[5] then
-      redis.call('XADD', events, 'MAXLEN', '~', conf[5], '*', 'type', 'done', 'id', table.concat(names, ' ', 3))
-    end
-  end
+local answer = early_answer()
+if answer then return answer end
+local conf = redis.call('HMGET', cfg, 'token', 'turn', 'rules', 'events', 'watch')
+acknowledge()
+if conf[4] and #names > 2 then
+  redis.call('XADD', events, 'MAXLEN', '~', conf[4], '*', 'type', 'done', 'id', table.concat(names, ' ', 3))
 end
 
 local ids = {}
 local room = tonumber(want)
 local turn = tonumber(conf[2] or 0)
-local rules = conf[4] and cjson.decode(conf[4]) or {}
+local rules = conf[3] and cjson.decode(conf[3]) or {}
 local flags, due_at, cancelled = 0, 0, {}
-local more = false
 
-local looked = tonumber(conf[3] or 0)
-local lists = redis.call('EXISTS', wait0, wait1, wait2, wait3, wait4, wait5)
-local look = lists ~= 1 or conf[4] or now - looked >= LOOK_EVERY_MS or now < looked or redis.call('EXISTS', groups) == 1
-
-if not look then
-  -- 2a. One list of plain jobs: take from its head.
-  if room > 0 then
-    for _, key in ipairs({ wait3, wait0, wait1, wait2, wait4, wait5 }) do
-      local popped = redis.call('LPOP', key, room)
-      if popped then
-        ids = popped
-        more = #popped == room and redis.call('EXISTS', key) == 1
+-- 1. How much may be claimed?
+local function earlier(at)
+  at = tonumber(at)
+  if at and at > 0 and (due_at == 0 or at < due_at) then due_at = at end
+end
+if rules.paused then
+  room = 0
+  flags = flags + 64
+end
+-- A limit that leaves no room is no reason to wake anybody: whoever makes room does that.
+if room > 0 and rules.maxActive then
+  local running = 0
+  for key, fields in pairs({ [sessions] = META_FIELDS, [rescuing] = 0 }) do
+    for _, other in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+      running = running + redis.call('HLEN', active .. other) - fields
+    end
+  end
+  room = math.min(room, math.max(rules.maxActive - running, 0))
+end
+if room > 0 and rules.rateMax then
+  -- An exact sliding window: the times of the last rateMax claims.
+  local used = redis.call('LLEN', rate)
+  local allowed = math.max(rules.rateMax - used, 0)
+  if allowed < room then
+    for _, at in ipairs(redis.call('LRANGE', rate, 0, room - allowed - 1)) do
+      if tonumber(at) + rules.ratePerMs <= now then
+        allowed = allowed + 1
+      else
+        earlier(tonumber(at) + rules.ratePerMs)
         break
       end
     end
-  else
-    more = true
   end
-else
-  -- 2b. Everything else. First: how much may be claimed?
-  local function earlier(at)
-    at = tonumber(at)
-    if at and at > 0 and (due_at == 0 or at < due_at) then due_at = at end
+  room = math.min(room, allowed)
+end
+
+-- 2. Move what has become due.
+local function promote()
+  local first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
+  if not first[1] then return end
+  if tonumber(first[2]) > now then return earlier(first[2]) end
+  local due = redis.call('ZRANGE', delayed, '-inf', now, 'BYSCORE', 'LIMIT', 0, PROMOTED_PER_CALL, 'WITHSCORES')
+  local ids = {}
+  for i = #due - 1, 1, -2 do
+    -- Returned jobs (score 0) go to the front one by one, so the last goes first.
+    if tonumber(due[i + 1]) == 0 then ids[#ids + 1] = due[i] end
   end
-  if rules.paused then
-    room = 0
-    flags = flags + 64
+  local returned = #ids
+  for i = 1, #due, 2 do
+    if tonumber(due[i + 1]) > 0 then ids[#ids + 1] = due[i] end
   end
-  -- A limit that leaves no room is no reason to wake anybody: whoever makes room does that.
-  if room > 0 and rules.maxActive then
-    local running = 0
-    for key, fields in pairs({ [sessions] = META_FIELDS, [rescuing] = 0 }) do
-      for _, other in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-        running = running + redis.call('HLEN', active .. other) - fields
+  local packs = redis.call('HMGET', jobs, unpack(ids))
+  for i, id in ipairs(ids) do
+    if packs[i] then place(id, packs[i], i <= returned) end
+  end
+  redis.call('ZREM', delayed, unpack(ids))
+  first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
+  if first[1] then earlier(math.max(tonumber(first[2]), 1)) end
+end
+promote()
+
+local grouped = redis.call('HLEN', groups) > 0
+if grouped then
+  for _, name in ipairs(redis.call('ZRANGE', parked, '-inf', now, 'BYSCORE', 'LIMIT', 0, PROMOTED_PER_CALL)) do
+    redis.call('ZREM', parked, name)
+    open_group(name)
+  end
+  earlier(redis.call('ZRANGE', parked, 0, 0, 'WITHSCORES')[2])
+end
+
+local function group_has_room(name)
+  if rules.keyMaxActive and tonumber(redis.call('HGET', groupActive, name) or 0) >= rules.keyMaxActive then
+    shut_group(name, 'full')
+    return false
+  end
+  if rules.keyRateMax then
+    local key = groupRate .. name
+    if redis.call('LLEN', key) >= rules.keyRateMax then
+      local free_at = tonumber(redis.call('LINDEX', key, 0)) + rules.keyRatePerMs
+      if free_at > now then
+        shut_group(name, 'slow')
+        redis.call('ZADD', parked, free_at, name)
+        earlier(free_at)
+        return false
       end
     end
-    room = math.min(room, math.max(rules.maxActive - running, 0))
+    redis.call('RPUSH', key, now)
+    redis.call('LTRIM', key, -rules.keyRateMax, -1)
+    redis.call('PEXPIRE', key, rules.keyRatePerMs)
   end
-  if room > 0 and rules.rateMax then
-    -- An exact sliding window: the times of the last rateMax claims.
-    local used = redis.call('LLEN', rate)
-    local allowed = math.max(rules.rateMax - used, 0)
-    if allowed < room then
-      for _, at in ipairs(redis.call('LRANGE', rate, 0, room - allowed - 1)) do
-        if tonumber(at) + rules.ratePerMs <= now then
-          allowed = allowed + 1
-        else
-          earlier(tonumber(at) + rules.ratePerMs)
-          break
-        end
-      end
-    end
-    room = math.min(room, allowed)
-  end
+  return true
+end
 
-  -- Move what has become due.
-  local function promote()
-    local first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
-    if not first[1] then return end
-    if tonumber(first[2]) > now then return earlier(first[2]) end
-    local due = redis.call('ZRANGE', delayed, '-inf', now, 'BYSCORE', 'LIMIT', 0, PROMOTED_PER_CALL, 'WITHSCORES')
-    local ids = {}
-    for i = #due - 1, 1, -2 do
-      -- Returned jobs (score 0) go to the front one by one, so the last goes first.
-      if tonumber(due[i + 1]) == 0 then ids[#ids + 1] = due[i] end
-    end
-    local returned = #ids
-    for i = 1, #due, 2 do
-      if tonumber(due[i + 1]) > 0 then ids[#ids + 1] = due[i] end
-    end
-    local packs = redis.call('HMGET', jobs, unpack(ids))
-    for i, id in ipairs(ids) do
-      if packs[i] then place(id, packs[i], i <= returned) end
-    end
-    redis.call('ZREM', delayed, unpack(ids))
-    first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
-    if first[1] then earlier(math.max(tonumber(first[2]), 1)) end
-  end
-  promote()
-
-  local grouped = redis.call('HLEN', groups) > 0
-  if grouped then
-    for _, name in ipairs(redis.call('ZRANGE', parked, '-inf', now, 'BYSCORE', 'LIMIT', 0, PROMOTED_PER_CALL)) do
-      redis.call('ZREM', parked, name)
-      open_group(name)
-    end
-    earlier(redis.call('ZRANGE', parked, 0, 0, 'WITHSCORES')[2])
-  end
-
-  local function group_has_room(name)
-    if rules.keyMaxActive and tonumber(redis.call('HGET', groupActive, name) or 0) >= rules.keyMaxActive then
-      shut_group(name, 'full')
-      return false
-    end
-    if rules.keyRateMax then
-      local key = groupRate .. name
-      if redis.call('LLEN', key) >= rules.keyRateMax then
-        local free_at = tonumber(redis.call('LINDEX', key, 0)) + rules.keyRatePerMs
-        if free_at > now then
-          shut_group(name, 'slow')
-          redis.call('ZADD', parked, free_at, name)
-          earlier(free_at)
-          return false
-        end
-      end
-      redis.call('RPUSH', key, now)
-      redis.call('LTRIM', key, -rules.keyRateMax, -1)
-      redis.call('PEXPIRE', key, rules.keyRatePerMs)
-    end
-    return true
-  end
-
-  -- Groups take turns, one job each. A group that has just become busy is served from `fresh`, which alternates with the
-  -- ring of the others: it waits for nobody's backlog, and cannot starve them either.
-  local function claim_from_groups(count)
-    local from_fresh = true
-    local looked = 0
-    while count > 0 and looked < 1000 do
-      looked = looked + 1
-      local name = redis.call('LPOP', from_fresh and fresh or ring) or redis.call('LPOP', from_fresh and ring or fresh)
-      if not name then return end
-      from_fresh = not from_fresh
-      if redis.call('ZCARD', group .. name) == 0 then
-        redis.call('HDEL', groups, name)
-      elseif group_has_room(name) then
-        ids[#ids + 1] = redis.call('ZPOPMIN', group .. name)[1]
-        count = count - 1
-        redis.call('HINCRBY', groupActive, name, 1)
-        if redis.call('ZCARD', group .. name) > 0 then redis.call('RPUSH', ring, name) else redis.call('HDEL', groups, name) end
-      end
-    end
-  end
-
-  local lengths, waiting = {}, 0
-  for p = 0, 5 do
-    lengths[p] = redis.call('LLEN', waits[p])
-    waiting = waiting + lengths[p]
-  end
-
-  local function claim_from_lists(count)
-    local left = math.min(count, waiting)
-    if left == 0 then return end
-    local take = {}
-    for p = 1, 5 do
-      local offset = 5 - p -- level p owns the turns that are (10 + p) mod 16
-      local owned = math.floor((turn + left + offset) / 16) - math.floor((turn + offset) / 16)
-      take[p] = math.min(owned, lengths[p])
-    end
-    turn = (turn + left) % 16
-    for p = 1, 5 do left = left - take[p] end
-    take[0] = 0
-    for p = 0, 5 do
-      local more = math.min(left, lengths[p] - take[p])
-      take[p] = take[p] + more
-      left = left - more
-      if take[p] > 0 then
-        local popped = redis.call('LPOP', waits[p], take[p])
-        lengths[p] = lengths[p] - #popped
-        waiting = waiting - #popped
-        if #ids == 0 then
-          ids = popped
-        else
-          for _, id in ipairs(popped) do ids[#ids + 1] = id end
-        end
-      end
-    end
-  end
-
-  local suspected = redis.call('LLEN', suspects)
-  if room > 0 and suspected > 0 then
-    local nurse = redis.call('HGET', cfg, 'nurse')
-    local who, until_ms = '', 0
-    if nurse then who, until_ms = nurse:match('^(.-) (%d+)$') end
-    if idle == '1' then
-      ids[1] = redis.call('LPOP', suspects)
-      flags = flags + 8
-      if suspected == 1 and nurse then redis.call('HDEL', cfg, 'nurse') end
-    elseif who == session or tonumber(until_ms) < now then
-      -- One worker at a time lets its jobs end, so that it can run the suspect alone.
-      redis.call('HSET', cfg, 'nurse', session .. ' ' .. string.format('%.0f', now + 10000))
-      flags = flags + 4
-      room = 0
-    end
-  end
-  if room > 0 and #ids == 0 then
-    if grouped then
-      local share = waiting == 0 and room or math.floor(room / 2) + (room % 2) * (turn % 2)
-      if waiting > 0 and room % 2 == 1 then turn = (turn + 1) % 16 end
-      claim_from_groups(share)
-      claim_from_lists(room - #ids)
-      if #ids < room then claim_from_groups(room - #ids) end
-    else
-      claim_from_lists(room)
-    end
-  end
-
-  -- What the worker should know before its next call, and what others need.
-  local told = redis.call('HGET', lanes .. session, 'cancelled')
-  if told then
-    cancelled = cmsgpack.unpack(told)
-    redis.call('HDEL', lanes .. session, 'cancelled')
-  end
-  if redis.call('LLEN', inbox) > 0 then flags = flags + 1 end
-  local oldest = redis.call('ZRANGE', sessions, 0, 0, 'WITHSCORES')
-  if (oldest[2] and tonumber(oldest[2]) < now) or redis.call('EXISTS', rescuing) == 1 then flags = flags + 2 end
-  if oldest[2] and tonumber(oldest[2]) >= now then earlier(tonumber(oldest[2]) + 10) end
-  if redis.call('EXISTS', chained) == 1 then flags = flags + 128 end
-  local tick = redis.call('ZRANGE', ticks, 0, 0, 'WITHSCORES')[2]
-  if tick then
-    if tonumber(tick) <= now then flags = flags + 256 else earlier(tick) end
-  end
-  local limited = tonumber(want) > 0 and room == 0
-  more = not limited and (waiting > 0 or (flags % 16 >= 8 and suspected > 1))
-  if grouped and not more and not limited then more = redis.call('EXISTS', fresh, ring) > 0 end
-  if #ids == 0 and not more then
-    -- Of all sleepers one keeps watch: it sees what arrives in the inbox and wakes for what is due.
-    local watcher = conf[6]
-    local watched = watcher and watcher ~= session and tonumber(redis.call('ZSCORE', sessions, watcher) or 0) >= now
-    if not watched then
-      if watcher ~= session then redis.call('HSET', cfg, 'watch', session) end
-      flags = flags + 32
+-- Groups take turns, one job each. A group that has just become busy is served from `fresh`, which alternates with the
+-- ring of the others: it waits for nobody's backlog, and cannot starve them either.
+local function claim_from_groups(count)
+  local from_fresh = true
+  local looked = 0
+  while count > 0 and looked < 1000 do
+    looked = looked + 1
+    local name = redis.call('LPOP', from_fresh and fresh or ring) or redis.call('LPOP', from_fresh and ring or fresh)
+    if not name then return end
+    from_fresh = not from_fresh
+    if redis.call('ZCARD', group .. name) == 0 then
+      redis.call('HDEL', groups, name)
+    elseif group_has_room(name) then
+      ids[#ids + 1] = redis.call('ZPOPMIN', group .. name)[1]
+      count = count - 1
+      redis.call('HINCRBY', groupActive, name, 1)
+      if redis.call('ZCARD', group .. name) > 0 then redis.call('RPUSH', ring, name) else redis.call('HDEL', groups, name) end
     end
   end
 end
 
--- 3. Give. The answer of this call is written with it, for a repetition.
+-- 3. Choose.
+local lengths, waiting = {}, 0
+for p = 0, 5 do
+  lengths[p] = redis.call('LLEN', waits[p])
+  waiting = waiting + lengths[p]
+end
+
+local function claim_from_lists(count)
+  local left = math.min(count, waiting)
+  if left == 0 then return end
+  local take = {}
+  for p = 1, 5 do
+    local offset = 5 - p -- level p owns the turns that are (10 + p) mod 16
+    local owned = math.floor((turn + left + offset) / 16) - math.floor((turn + offset) / 16)
+    take[p] = math.min(owned, lengths[p])
+  end
+  turn = (turn + left) % 16
+  for p = 1, 5 do left = left - take[p] end
+  take[0] = 0
+  for p = 0, 5 do
+    local more = math.min(left, lengths[p] - take[p])
+    take[p] = take[p] + more
+    left = left - more
+    if take[p] > 0 then
+      local popped = redis.call('LPOP', waits[p], take[p])
+      lengths[p] = lengths[p] - #popped
+      waiting = waiting - #popped
+      if #ids == 0 then
+        ids = popped
+      else
+        for _, id in ipairs(popped) do ids[#ids + 1] = id end
+      end
+    end
+  end
+end
+
+local suspected = redis.call('LLEN', suspects)
+if room > 0 and suspected > 0 then
+  local nurse = redis.call('HGET', cfg, 'nurse')
+  local who, until_ms = '', 0
+  if nurse then who, until_ms = nurse:match('^(.-) (%d+)$') end
+  if idle == '1' then
+    ids[1] = redis.call('LPOP', suspects)
+    flags = flags + 8
+    if suspected == 1 and nurse then redis.call('HDEL', cfg, 'nurse') end
+  elseif who == session or tonumber(until_ms) < now then
+    -- One worker at a time lets its jobs end, so that it can run the suspect alone.
+    redis.call('HSET', cfg, 'nurse', session .. ' ' .. string.format('%.0f', now + 10000))
+    flags = flags + 4
+    room = 0
+  end
+end
+if room > 0 and #ids == 0 then
+  if grouped then
+    local share = waiting == 0 and room or math.floor(room / 2) + (room % 2) * (turn % 2)
+    if waiting > 0 and room % 2 == 1 then turn = (turn + 1) % 16 end
+    claim_from_groups(share)
+    claim_from_lists(room - #ids)
+    if #ids < room then claim_from_groups(room - #ids) end
+  else
+    claim_from_lists(room)
+  end
+end
+
+-- Where a busy worker may go on with take.lua: one list, and nothing else to respect.
+local plain_list = -1
+if not (grouped or conf[3] or conf[4] or suspected > 0) then
+  for p = 0, 5 do
+    if lengths[p] > 0 then plain_list = lengths[p] == waiting and p or -1 end
+  end
+end
+
+-- What the worker should know before its next call, and what others need.
+local told = redis.call('HGET', lanes .. session, 'cancelled')
+if told then
+  cancelled = cmsgpack.unpack(told)
+  redis.call('HDEL', lanes .. session, 'cancelled')
+end
+if redis.call('LLEN', inbox) > 0 then flags = flags + 1 end
+local oldest = redis.call('ZRANGE', sessions, 0, 0, 'WITHSCORES')
+if (oldest[2] and tonumber(oldest[2]) < now) or redis.call('EXISTS', rescuing) == 1 then flags = flags + 2 end
+if oldest[2] and tonumber(oldest[2]) >= now then earlier(tonumber(oldest[2]) + 10) end
+if redis.call('EXISTS', chained) == 1 then flags = flags + 128 end
+local tick = redis.call('ZRANGE', ticks, 0, 0, 'WITHSCORES')[2]
+if tick then
+  if tonumber(tick) <= now then flags = flags + 256 else earlier(tick) end
+end
+local limited = tonumber(want) > 0 and room == 0
+local more = not limited and (waiting > 0 or (flags % 16 >= 8 and suspected > 1))
+if grouped and not more and not limited then more = redis.call('EXISTS', fresh, ring) > 0 end
+if #ids == 0 and not more then
+  -- Of all sleepers one keeps watch: it sees what arrives in the inbox and wakes for what is due.
+  local watcher = conf[5]
+  local watched_until = watcher and watcher ~= session and tonumber(redis.call('ZSCORE', sessions, watcher) or 0) or 0
+  if watched_until >= now then
+    due_at = watched_until + 50 -- the others look again when its lease is over
+  else
+    if watcher ~= session then redis.call('HSET', cfg, 'watch', session) end
+    flags = flags + 32
+  end
+end
+
+-- 4. Give. The answer of this call is written with it, for a repetition.
 local token, given, count = '', {}, 0
 local records = { lane, '' }
 if #ids > 0 then
-  token = string.format('%.0f', math.max(tonumber(conf[1] or 0) + 1, time[1] * 1000000 + time[2]))
+  token = next_token(conf[1])
   local bytes, buried = 0, 0
   for from = 1, #ids, BYTES_CHECKED_EVERY do
     if bytes > CLAIM_BYTES then
       -- Too much for one reply: the rest goes back to where it will be found first.
-      local back = {}
       for i = from, #ids do
-        back[#back + 1] = 0
-        back[#back + 1] = ids[i]
         local packed = redis.call('HGET', jobs, ids[i])
-        if packed and packed:byte(1) ~= TOMBSTONE then free(packed) end
+        if packed:byte(1) ~= TOMBSTONE then
+          free(packed)
+          redis.call('ZADD', delayed, 0, ids[i])
+        else
+          redis.call('HDEL', jobs, ids[i])
+          buried = buried + 1
+        end
       end
-      redis.call('ZADD', delayed, unpack(back))
       more = true
       break
     end
@@ -373,20 +303,16 @@ if #ids > 0 then
       redis.call('LTRIM', rate, -rules.rateMax, -1)
       redis.call('PEXPIRE', rate, rules.ratePerMs)
     end
-    if conf[5] then
-      redis.call('XADD', events, 'MAXLEN', '~', conf[5], '*', 'type', 'claimed', 'token', token, 'id', table.concat(ids, ' '))
+    if conf[4] then
+      redis.call('XADD', events, 'MAXLEN', '~', conf[4], '*', 'type', 'claimed', 'token', token, 'id', table.concat(ids, ' '))
     end
   end
 end
 records[2] = seq .. ':' .. token
 redis.call('HSET', held, unpack(records))
-if look then
-  redis.call('HSET', cfg, 'token', token == '' and (conf[1] or 0) or token, 'turn', turn, 'looked', now)
-elseif token ~= '' then
-  redis.call('HSET', cfg, 'token', token)
-end
+if token ~= '' then redis.call('HSET', cfg, 'token', token, 'turn', turn) end
 
-if #ids > 0 and conf[6] == session then
+if #ids > 0 and conf[5] == session then
   redis.call('HDEL', cfg, 'watch')
   more = true
 end
@@ -394,4 +320,4 @@ if more then
   flags = flags + 16
   if not rules.paused and redis.call('EXISTS', wake) == 0 then redis.call('RPUSH', wake, 1) end
 end
-return { 'OK', token, now, cmsgpack.pack(given), due_at, flags, refused, special, cancelled }
+return { 'OK', token, now, cmsgpack.pack(given), due_at, flags, refused, special, cancelled, plain_list }

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- depend.lua: a job that others wait for learns of them. If it has ended already, the answer says how. From now on its end is
 -- remembered for at least `rememberMs`, whatever its options said: who began to wait can still ask how it ended.
 -- KEYS jobs HASH, dead ZSET, ended ZSET, results HASH, dependents HASH

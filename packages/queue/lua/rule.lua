@@ -7,7 +7,9 @@
 -- changes: JSON; a value of null removes the rule. `events` is kept in a field of its own, read by every script.
 -- Returns the rules in force, as JSON
 local rules = cjson.decode(redis.call('HGET', cfg, 'rules') or '{}')
+local regroup = false
 for name, value in pairs(cjson.decode(changes)) do
+  if name:sub(1, 3) == 'key' then regroup = true end
   if name == 'events' then
     if value == cjson.null then redis.call('HDEL', cfg, 'events') else redis.call('HSET', cfg, 'events', value) end
   elseif value == cjson.null then
@@ -20,7 +22,7 @@ local text = next(rules) and cjson.encode(rules) or '{}'
 if next(rules) then redis.call('HSET', cfg, 'rules', text) else redis.call('HDEL', cfg, 'rules') end
 -- claim.lua takes the length of `rate` for what the window has used; a lower limit needs fewer times.
 if rules.rateMax then redis.call('LTRIM', rate, -rules.rateMax, -1) end
-local all = redis.call('HGETALL', groups)
+local all = regroup and redis.call('HGETALL', groups) or {}
 for i = 1, #all, 2 do
   if all[i + 1] ~= 'ready' then
     redis.call('ZREM', parked, all[i])

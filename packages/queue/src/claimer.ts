@@ -13,6 +13,8 @@ import { Heartbeat } from './heartbeat.js';
 import type { Beat } from './heartbeat.js';
 import { randomName } from './ids.js';
 import type { Holder } from './job.js';
+import type { PartitionKeys } from './keys.js';
+import { unpackJob } from './packed.js';
 import type { Partition } from './partition.js';
 import { Waiter } from './waiter.js';
 import { Packer, pack, readStrings } from './wire.js';
@@ -25,8 +27,10 @@ const smallClaim = 16;
 const maxClaim = 500;
 const maxAcksPerCall = 1_000;
 const maxItemsPerCall = 100;
-/** A busy worker looks after the others (rescue, due jobs, inbox) at least this often. */
+/** A worker that runs something looks around (cancelled jobs, rescue, due jobs, inbox) at least this often. */
 const busyLookMs = 1_000;
+/** How long take.lua may be used until the next proper look: what it overlooks waits that long at most. */
+const lookEveryMs = 10;
 const callDeadlineMs = 10_000;
 
 /** The flags of claim.lua. */
@@ -49,7 +53,8 @@ interface Lane {
   busy: boolean;
 }
 
-type ClaimReply = [Buffer, Buffer, number, Buffer, number, number, Buffer[], Buffer[], Buffer[]];
+type ClaimReply = [Buffer, Buffer, number, Buffer, number, number, Buffer[], Buffer[], Buffer[], number];
+type ClaimArguments = Record<'session' | 'lane' | 'seq' | 'want' | 'list' | 'runs' | 'idle', string | number | Buffer>;
 
 export class Claimer {
   readonly partition: Partition;
@@ -74,11 +79,19 @@ export class Claimer {
   #lookDue = false;
   #flushPlanned = false;
   #lastCallMs = 0;
+  #lastLookMs = 0;
+  /** The list that take.lua may go on with; -1 for none. */
+  #plainList = -1;
+  readonly #listKeys: PartitionKeys[];
   #dueTimer: NodeJS.Timeout | undefined;
 
   constructor(worker: AnyWorker, partition: Partition) {
     this.#worker = worker;
     this.partition = partition;
+    const { keys } = partition;
+    const lists = [keys.wait0, keys.wait1, keys.wait2, keys.wait3, keys.wait4, keys.wait5];
+    this.holder = { session: '', partition };
+    this.#listKeys = lists.map((wait) => ({ ...keys, wait }));
     this.duties = new Duties(worker.queue, partition, worker.leaseMs, worker.logger);
     const name = `sluice-${worker.queue.name}-sleep`;
     this.#tokenWaiter = Waiter.forToken(partition.link.another({ name }), partition.keys.wake, () => this.look());
@@ -88,9 +101,7 @@ export class Claimer {
   }
 
   /** What jobs of the present session need from it; a job of a lost session keeps the old one. */
-  get holder(): Holder {
-    return { session: this.session, partition: this.partition };
-  }
+  holder: Holder;
 
   get busyLanes(): number {
     return this.#lanes.filter((lane) => lane.busy).length;
@@ -110,6 +121,7 @@ export class Claimer {
         if (status.toString() !== 'OK') continue;
         this.partition.clock.observe(now);
         this.session = session;
+        this.holder = { session, partition: this.partition };
         this.#lanes = Array.from({ length: laneCount }, (_, number) => ({ name: `#${number}`, seq: 0, busy: false }));
         this.#beat = Heartbeat.shared().watch(this.#worker, this.partition, session, (why) => this.#lose(why));
         this.#isOpen = true;
@@ -166,7 +178,8 @@ export class Claimer {
 
   /** Called every now and then by the worker. */
   tick(nowMs: number): void {
-    if (this.#isOpen && !this.#tokenWaiter.listening && nowMs - this.#lastCallMs > busyLookMs) {
+    const idle = this.#tokenWaiter.listening && this.#worker.running === 0;
+    if (this.#isOpen && !idle && nowMs - this.#lastCallMs > busyLookMs) {
       this.#lookDue = true;
       this.pump();
     }
@@ -246,7 +259,7 @@ export class Claimer {
     this.#worker.reserve(want);
     const { session } = this;
     const args = { session, lane: lane.name, seq: lane.seq, want, ...this.#takeAcks(lane), idle: idle ? '1' : '0' };
-    const reply = await this.#untilAnswered('claim', args);
+    const reply = await this.#claim(args);
     this.#worker.reserve(-want);
     lane.busy = false;
     // Another lane may have learned meanwhile that the session is gone, and opened a new one.
@@ -256,9 +269,22 @@ export class Claimer {
     this.#receive(reply as ClaimReply);
   }
 
+  /** The short way if the last look allows it, else the whole. */
+  async #claim(args: ClaimArguments): Promise<[Buffer, ...unknown[]] | undefined> {
+    if (this.#plainList >= 0 && args.idle === '0' && this.#lastCallMs - this.#lastLookMs < lookEveryMs) {
+      const keys = this.#listKeys[this.#plainList]!;
+      const reply = await this.#untilAnswered('take', args, keys);
+      if (reply?.[0].toString() !== 'LOOK') return reply;
+    }
+    this.#lastLookMs = this.#lastCallMs;
+    return this.#untilAnswered('claim', args);
+  }
+
   #receive(reply: ClaimReply): void {
-    const [, token, nowMs, jobs, dueMs, bits, refused, special, cancelled] = reply;
+    const [, token, nowMs, jobs, dueMs, bits, refused, special, cancelled, plainList] = reply;
     this.partition.clock.observe(nowMs);
+    if (plainList >= 0) this.#plainList = plainList;
+    else if (!(bits & flags.more)) this.#plainList = -1;
     for (const id of cancelled) this.#worker.cancelled(this, id.toString());
     for (const id of refused) this.#worker.refused(id.toString());
     // Somebody began to wait for these while they ran: they end with a notice.
@@ -266,10 +292,8 @@ export class Claimer {
     const count = this.#dispatch(token.toString('latin1'), jobs, (bits & flags.alone) !== 0, nowMs);
     this.#worker.nursing(this, (bits & flags.drain) !== 0);
     this.#hungry = count > 0 || (bits & (flags.more | flags.drain)) === flags.more;
-    if (bits & flags.watch && !this.#closing) {
-      this.#inboxWaiter.listen();
-      this.#wakeAt(dueMs, nowMs);
-    }
+    if (count === 0) this.#wakeAt(dueMs, nowMs);
+    if (bits & flags.watch && !this.#closing) this.#inboxWaiter.listen();
     if (bits & flags.inbox) void this.duties.takeInbox().then(() => this.look());
     if (bits & flags.rescue) void this.duties.rescue();
     if (bits & flags.notices) void this.duties.deliverNotices();
@@ -279,13 +303,14 @@ export class Claimer {
   }
 
   #dispatch(token: string, jobs: Buffer, alone: boolean, nowMs: number): number {
+    const startedMs = performance.now();
     let id = '';
     let count = 0;
     readStrings(jobs, (start, end) => {
       if (id === '') {
         id = jobs.toString('utf8', start, end);
       } else {
-        this.#worker.begin(this, id, token, jobs.subarray(start, end), alone, nowMs);
+        this.#worker.begin(this, id, token, unpackJob(jobs, start, end), alone, nowMs, startedMs);
         id = '';
         count++;
       }
@@ -326,11 +351,15 @@ export class Claimer {
   }
 
   /** Repeats a call until it is answered or its session is gone. Every script here is safe to repeat. */
-  async #untilAnswered(script: 'claim' | 'settle' | 'retry', args: Record<string, string | number | Buffer>) {
+  async #untilAnswered(
+    script: 'claim' | 'take' | 'settle' | 'retry',
+    args: Record<string, string | number | Buffer>,
+    keys = this.partition.keys,
+  ) {
     const { session } = this;
     while (session === this.session) {
       try {
-        const reply = await this.partition.run(script, args as never, { deadlineMs: callDeadlineMs });
+        const reply = await this.partition.runWith(keys, script, args as never, { deadlineMs: callDeadlineMs });
         this.#worker.recovered();
         return reply as [Buffer, ...unknown[]];
       } catch (error) {

@@ -1,7 +1,7 @@
 // A job as its handler sees it. Everything that most handlers never use costs nothing until it is used: the AbortSignal is
 // made when it is first read.
 import { queueErrors } from './errors.js';
-import { flag } from './packed.js';
+import { flag, payloadOf } from './packed.js';
 import type { StoredOptions, UnpackedJob } from './packed.js';
 import type { Partition } from './partition.js';
 
@@ -27,10 +27,8 @@ export class Job<Data = unknown> {
   readonly createdMs: number;
   /** Grows with every claim: pass it to whatever you write to, and refuse a smaller one there. */
   readonly token: string;
-  /** The payload as it is stored, for data that JSON.parse would round. */
-  readonly payload: Buffer;
+  readonly #stored: UnpackedJob;
   #flags: number;
-  #options: StoredOptions | undefined;
   #holder: Holder;
   #abort: AbortController | undefined;
   #abortReason: unknown;
@@ -44,18 +42,22 @@ export class Job<Data = unknown> {
     this.crashes = stored.crashes;
     this.priority = stored.priority;
     this.createdMs = stored.createdMs;
-    this.payload = stored.payload;
+    this.#stored = stored;
     this.#flags = stored.flags;
-    this.#options = stored.options;
     this.#holder = holder;
   }
 
+  /** The payload as it is stored, for data that JSON.parse would round. */
+  get payload(): Buffer {
+    return payloadOf(this.#stored);
+  }
+
   get group(): string | undefined {
-    return this.#options?.g;
+    return this.#stored.options?.g;
   }
 
   get labels(): Readonly<Record<string, string>> {
-    return this.#options?.m ?? {};
+    return this.#stored.options?.m ?? {};
   }
 
   /** Fires when the job is out of time, cancelled, or no longer ours. */
@@ -79,7 +81,7 @@ export class Job<Data = unknown> {
 
   /** @internal */
   get options(): StoredOptions | undefined {
-    return this.#options;
+    return this.#stored.options;
   }
 
   /** @internal Whether the end of this job must go through settle.lua. */

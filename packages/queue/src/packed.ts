@@ -51,6 +51,7 @@ export interface StoredOptions {
   m?: Record<string, string>;
 }
 
+/** A job inside the buffer of a reply: nothing is copied, the payload is where it is. */
 export interface UnpackedJob {
   flags: number;
   attempts: number;
@@ -58,7 +59,9 @@ export interface UnpackedJob {
   priority: number;
   createdMs: number;
   options: StoredOptions | undefined;
-  payload: Buffer;
+  buffer: Buffer;
+  payloadStart: number;
+  payloadEnd: number;
 }
 
 export function writeHeader(to: Packer, flags: number, priority: number, createdMs: number, options: string): void {
@@ -79,35 +82,40 @@ export function writeHeader(to: Packer, flags: number, priority: number, created
   }
 }
 
-export function unpackJob(bytes: Buffer): UnpackedJob {
-  const flags = bytes[0]!;
-  const marks = bytes[2]!;
-  let start = headerBytes;
+export function unpackJob(buffer: Buffer, start = 0, end = buffer.length): UnpackedJob {
+  const flags = buffer[start]!;
+  const marks = buffer[start + 2]!;
+  let payloadStart = start + headerBytes;
   let options: StoredOptions | undefined;
   if (flags & flag.options) {
-    const length = bytes.readUInt16BE(headerBytes);
-    start = headerBytes + 2 + length;
-    options = JSON.parse(bytes.toString('utf8', headerBytes + 2, start)) as StoredOptions;
+    payloadStart += 2 + buffer.readUInt16BE(start + headerBytes);
+    options = JSON.parse(buffer.toString('utf8', start + headerBytes + 2, payloadStart)) as StoredOptions;
   }
   return {
     flags,
-    attempts: bytes[1]!,
+    attempts: buffer[start + 1]!,
     crashes: marks >>> 4,
     priority: marks & 0x0f,
-    createdMs: readCreatedMs(bytes),
+    createdMs: readCreatedMs(buffer, start),
     options,
-    payload: bytes.subarray(start),
+    buffer,
+    payloadStart,
+    payloadEnd: end,
   };
 }
 
-export function readCreatedMs(bytes: Buffer): number {
-  return epochMs + bytes[3]! * 2 ** 32 + bytes.readUInt32BE(4);
+export function readCreatedMs(buffer: Buffer, start = 0): number {
+  return epochMs + buffer[start + 3]! * 2 ** 32 + buffer.readUInt32BE(start + 4);
 }
 
-/** The data of a payload; throws when it is not what its flags say. */
-export function decodePayload(flags: number, payload: Buffer): unknown {
-  if (flags & flag.binary) return payload;
-  if (payload.length === 0) return undefined;
-  const value: unknown = JSON.parse(payload.toString('utf8', 0, payload.length));
-  return flags & flag.foreign ? (value as { data: unknown }).data : value;
+export function payloadOf(job: UnpackedJob): Buffer {
+  return job.buffer.subarray(job.payloadStart, job.payloadEnd);
+}
+
+/** The data of a job; throws when its payload is not what its flags say. */
+export function decodePayload(job: UnpackedJob): unknown {
+  if (job.flags & flag.binary) return payloadOf(job);
+  if (job.payloadStart === job.payloadEnd) return undefined;
+  const value: unknown = JSON.parse(job.buffer.toString('utf8', job.payloadStart, job.payloadEnd));
+  return job.flags & flag.foreign ? (value as { data: unknown }).data : value;
 }

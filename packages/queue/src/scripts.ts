@@ -63,7 +63,14 @@ export const scripts = {
       ...(['groupRate', 'parked', 'rate', 'dependents', 'chained', 'ticks', 'stats', 'events'] as const),
     ],
     ['session', 'lane', 'seq', 'want', 'list', 'runs', 'idle'],
-    ['place'],
+    ['place', 'acknowledge'],
+  ),
+  take: loadScript(
+    folder,
+    'take',
+    ['cfg', 'active', 'lanes', 'jobs', 'wake', 'wait', 'dependents', 'stats'],
+    ['session', 'lane', 'seq', 'want', 'list', 'runs'],
+    ['acknowledge'],
   ),
   settle: loadScript(
     folder,

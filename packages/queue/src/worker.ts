@@ -14,7 +14,7 @@ import type { Outcome } from './outcome.js';
 import { LatencyTally, encodeResult } from './inspect.js';
 import { Job } from './job.js';
 import { checkCount, checkMs } from './options.js';
-import { decodePayload, unpackJob } from './packed.js';
+import { decodePayload } from './packed.js';
 import type { UnpackedJob } from './packed.js';
 import type { Queue } from './queue.js';
 import { decideFailure } from './retry.js';
@@ -198,27 +198,33 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   }
 
   /** @internal A claimed job arrives. */
-  begin(claimer: Claimer, id: string, token: string, packed: Buffer, alone: boolean, redisNowMs: number): void {
-    const stored = unpackJob(packed);
-    const nowMs = performance.now();
+  begin(
+    claimer: Claimer,
+    id: string,
+    token: string,
+    stored: UnpackedJob,
+    alone: boolean,
+    redisNowMs: number,
+    startedMs: number,
+  ): void {
     const timeoutMs = stored.options?.t ?? this.queue.defaults.timeoutMs;
     let data: unknown;
     let unreadable: unknown;
     try {
-      data = decodePayload(stored.flags, stored.payload);
+      data = decodePayload(stored);
     } catch (error) {
       unreadable = queueErrors.MALFORMED({ reason: String(error) }, { cause: error });
     }
     const job = new Job<Data>(this.queue.name, id, token, stored, data as Data, claimer.holder);
     const waitedMs = redisNowMs - stored.createdMs;
-    const run: Run<Data> = { job, claimer, startedMs: nowMs, deadlineMs: nowMs + timeoutMs, timeoutMs, waitedMs, alone };
+    const run: Run<Data> = { job, claimer, startedMs, deadlineMs: startedMs + timeoutMs, timeoutMs, waitedMs, alone };
     this.#runs.set(id, run);
     if (alone) this.#aloneRuns++;
     if (this.#state !== 'running') return this.#giveBack(run);
     if (unreadable !== undefined) return this.#bury(run, unreadable);
     if (stored.crashes >= maxCrashes) return this.#bury(run, queueErrors.WORKER_CRASHED({ crashes: stored.crashes }));
     if (this.queue.options.schema) void this.#checkThenStart(run);
-    else this.#startRun(run, stored);
+    else this.#startRun(run);
   }
 
   /** @internal The reply has been read: what was gathered for batches runs now. */
@@ -325,11 +331,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
       return this.#bury(run, error);
     }
     if (this.#runs.get(run.job.id) !== run) return;
-    this.#startRun(run, undefined);
+    this.#startRun(run);
     if (this.#gathered.length > 0) this.beginBatches(run.claimer);
   }
 
-  #startRun(run: Run<Data>, _stored: UnpackedJob | undefined): void {
+  #startRun(run: Run<Data>): void {
     const work = this.#work;
     if (work.kind === 'batch') {
       this.#gathered.push(run);

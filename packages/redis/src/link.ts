@@ -16,8 +16,12 @@ import type { RedisTarget } from './target.js';
 
 /** How long a call may take in all, its repetitions included. */
 export const defaultDeadlineMs = 10_000;
-/** A single attempt without an answer for this long means a hanging socket: it is replaced. */
+/** A single attempt may take this long. */
 const attemptMs = 4_000;
+/** A socket that brought nothing at all during a whole attempt of this length is taken for half-open and replaced. */
+const silentMs = 250;
+/** A connection that has not become ready by then is given up for a new one: its greeting may have been lost. */
+const greetingMs = 2_000;
 const firstPauseMs = 10;
 const longestPauseMs = 500;
 
@@ -47,6 +51,8 @@ export class RedisLink {
   #client: Redis | Cluster;
   #options: LinkOptions;
   #closed = false;
+  #lastReplyMs = 0;
+  #openedMs = 0;
   /** Ends of the attempts under way, called when the socket goes away. */
   #underWay = new Set<(error: Error) => void>();
 
@@ -165,15 +171,16 @@ export class RedisLink {
         this.#underWay.delete(end);
         reject(error);
       };
+      const sentMs = performance.now();
       const timer = setTimeout(() => {
         end(new Error('Command timed out'));
-        // An answer that is this late comes over a socket that nobody should wait for.
-        if (limitMs >= attemptMs) this.replaceConnection();
+        if (limitMs >= silentMs && this.#lastReplyMs < sentMs) this.replaceConnection();
       }, limitMs);
       this.#underWay.add(end);
       send().then((reply) => {
         clearTimeout(timer);
         this.#underWay.delete(end);
+        this.#lastReplyMs = performance.now();
         resolve(reply);
       }, end);
     });
@@ -183,6 +190,7 @@ export class RedisLink {
     while (!this.ready && !this.#closed) {
       const leftMs = end - performance.now();
       if (leftMs <= 0) return;
+      if (performance.now() - this.#openedMs > greetingMs) this.replaceConnection();
       await new Promise<void>((resolve) => {
         const client = this.#client;
         const done = () => {
@@ -201,12 +209,14 @@ export class RedisLink {
   }
 
   #open(): Redis | Cluster {
+    this.#openedMs = performance.now();
     const client = this.target.mode === 'cluster' ? openCluster(this.target, this.#options) : openOne(this.target, this.#options);
     client.on('ready', () => {
       if (client === this.#client) this.#options.onState?.('ready');
     });
     client.on('close', () => {
       if (client !== this.#client) return;
+      this.#openedMs = performance.now();
       this.#lose(new Error('Connection is closed.'));
       if (!this.#closed) this.#options.onState?.('lost');
     });

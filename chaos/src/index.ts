@@ -1,2 +1,0 @@
-// Breaks everything on purpose and proves from the books that nothing was lost.
-export {};

@@ -1,0 +1,71 @@
+-- acknowledge.lua (prelude of claim.lua and take.lua): recognises the caller, answers repetitions, ends what was finished.
+-- `early_answer` gives the reply of a call that must change nothing; `acknowledge` does the rest of its work.
+local MINUTE_MS = 60000
+local STATS_MS = 25 * 3600 * 1000
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local held = active .. session
+local names = cmsgpack.unpack(list)
+local state = redis.call('HMGET', held, unpack(names))
+local refused, special = {}, {}
+
+local function early_answer()
+  if not state[1] then return { 'LEASE_LOST' } end
+  local last_seq, last_token = state[2]:match('^(%d+):(%d*)')
+  if tonumber(seq) < tonumber(last_seq) then return { 'STALE' } end
+  if seq ~= last_seq then return nil end
+  local again = {}
+  if last_token ~= '' then
+    local all = redis.call('HGETALL', held)
+    for i = 1, #all, 2 do
+      if all[i + 1] == last_token then
+        again[#again + 1] = all[i]
+        again[#again + 1] = redis.call('HGET', jobs, all[i])
+      end
+    end
+  end
+  local stored = redis.call('HGET', lanes .. session, lane)
+  if stored then refused, special = unpack(cmsgpack.unpack(stored)) end
+  return { 'REPEAT', last_token, now, cmsgpack.pack(again), 0, 16, refused, special, {}, -1 }
+end
+
+local function acknowledge()
+  local done = #names - 2
+  if done == 0 then return end
+  local at, plain = 3, redis.call('EXISTS', dependents) == 0
+  local tokens = cmsgpack.unpack(runs)
+  for run = 1, #tokens, 2 do
+    for _ = 1, tokens[run + 1] do
+      if state[at] ~= tokens[run] then plain = false end
+      at = at + 1
+    end
+  end
+  if not plain then
+    local good = { '#', lane }
+    at = 3
+    for run = 1, #tokens, 2 do
+      for _ = 1, tokens[run + 1] do
+        if state[at] ~= tokens[run] then
+          refused[#refused + 1] = names[at]
+        elseif redis.call('HEXISTS', dependents, names[at]) == 1 then
+          special[#special + 1] = names[at]
+        else
+          good[#good + 1] = names[at]
+        end
+        at = at + 1
+      end
+    end
+    names, done = good, #good - 2
+    redis.call('HSET', lanes .. session, lane, cmsgpack.pack({ refused, special }))
+    if done == 0 then return end
+  end
+  redis.call('HDEL', held, unpack(names, 3))
+  redis.call('HDEL', jobs, unpack(names, 3))
+  local key = stats .. string.format('%.0f', math.floor(now / MINUTE_MS))
+  if redis.call('HINCRBY', key, 'done', done) == done then redis.call('PEXPIRE', key, STATS_MS) end
+end
+
+local function next_token(last)
+  return string.format('%.0f', math.max(tonumber(last or 0) + 1, time[1] * 1000000 + time[2]))
+end

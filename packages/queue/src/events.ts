@@ -1,0 +1,116 @@
+// The event stream of a queue, for those who switched it on (`queue.limit({ events: 10_000 })`): what happened to which job,
+// in order, as long as the stream is long. It is for watching; nothing in Sluice depends on it.
+//
+// A reader sleeps in XREAD on connections of its own, one per partition, because a blocked connection serves nobody else
+// and one command cannot read from two cluster slots. It remembers where it is, so a lost connection loses no event.
+import { setTimeout as pause } from 'node:timers/promises';
+import type { RedisLink } from '@sluice/redis';
+import type { Partition } from './partition.js';
+import type { AnyQueue } from './queue.js';
+
+const defaultBlockMs = 5_000;
+const hangsAfterMs = 3_000;
+const eventsPerRead = 500;
+const retryPauseMs = 250;
+
+export interface QueueEvent {
+  /** Unique within its partition. */
+  id: string;
+  /** What happened: added, claimed, done, failed, dead, cancelled, replayed. */
+  type: string;
+  jobIds: string[];
+  /** By the clock of Redis. */
+  atMs: number;
+  partition: number;
+  /** Given as `after`, it continues behind this event. */
+  cursor: string;
+}
+
+export interface ReadEventsOptions {
+  /** Where to begin: a cursor, '0' for the oldest event that is kept, or nothing for what happens from now on. */
+  after?: string;
+  /** How long one look waits for events. */
+  blockMs?: number;
+  /** Ends the reading. */
+  signal?: AbortSignal;
+}
+
+/** Events as they happen, until the loop over them is left or the signal fires. In order within each partition. */
+export async function* readEvents(
+  queue: AnyQueue,
+  { after, blockMs = defaultBlockMs, signal }: ReadEventsOptions = {},
+): AsyncGenerator<QueueEvent, void, void> {
+  await queue.ready();
+  const ending = new AbortController();
+  const links = queue.partitions.map(({ link }) => link.another({ name: `sluice-${queue.name}-events` }));
+  const end = () => {
+    ending.abort();
+    for (const link of links) link.close();
+  };
+  signal?.addEventListener('abort', end, { once: true });
+  if (signal?.aborted) end();
+  try {
+    const start = after?.split(',') ?? (await Promise.all(queue.partitions.map(lastId)));
+    const positions = queue.partitions.map((_, i) => start[i] ?? '0');
+    const look = ({ index, keys }: Partition) =>
+      lookOnce(index, links[index]!, keys.events, positions[index]!, blockMs, ending.signal);
+    const looks = queue.partitions.map(look);
+    while (!ending.signal.aborted) {
+      const { index, entries } = await Promise.race(looks);
+      for (const [id, fields] of entries) {
+        positions[index] = id.toString();
+        yield { ...readEvent(id.toString(), fields), partition: index, cursor: positions.join() };
+      }
+      looks[index] = look(queue.partitions[index]!);
+    }
+  } finally {
+    signal?.removeEventListener('abort', end);
+    end();
+  }
+}
+
+type Entry = [id: Buffer, fields: Buffer[]];
+
+/** Resolves with the next events of one partition, or with none when the reading ends. Never rejects. */
+async function lookOnce(
+  index: number,
+  link: RedisLink,
+  stream: string,
+  after: string,
+  blockMs: number,
+  ending: AbortSignal,
+): Promise<{ index: number; entries: Entry[] }> {
+  const args = ['COUNT', eventsPerRead, 'BLOCK', blockMs, 'STREAMS', stream, after];
+  while (!ending.aborted) {
+    try {
+      const reply = (await link.once('XREAD', args, blockMs + hangsAfterMs)) as unknown[] | null;
+      if (reply) return { index, entries: entriesOf(reply) };
+    } catch {
+      // Redis is away, or the reading has ended; in the first case it goes on from where it was.
+      if (!ending.aborted) await pause(retryPauseMs);
+    }
+  }
+  return { index, entries: [] };
+}
+
+/** A map in RESP3, which arrives flat, and a list of pairs in RESP2. */
+function entriesOf(reply: unknown[]): Entry[] {
+  return (Array.isArray(reply[0]) ? reply[0][1] : reply[1]) as Entry[];
+}
+
+/** XREAD's own "from now on" would skip what happens between two looks. */
+async function lastId({ link, keys }: Partition): Promise<string> {
+  const [last] = (await link.call('XREVRANGE', [keys.events, '+', '-', 'COUNT', 1])) as Entry[];
+  return last ? last[0].toString() : '0';
+}
+
+function readEvent(id: string, fields: Buffer[]): Pick<QueueEvent, 'id' | 'type' | 'jobIds' | 'atMs'> {
+  const values = new Map<string, string>();
+  for (let i = 0; i < fields.length; i += 2) values.set(fields[i]!.toString(), fields[i + 1]!.toString());
+  return {
+    id,
+    type: values.get('type') ?? '',
+    jobIds: values.get('id')?.split(' ') ?? [],
+    atMs: Number.parseInt(id, 10),
+  };
+}

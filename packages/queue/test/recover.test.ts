@@ -1,0 +1,153 @@
+// What happens when a worker dies, stalls or loses its lease.
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { test } from 'node:test';
+import type { TestContext } from 'node:test';
+import { Gathering, sleep, useRedis } from './setup.js';
+
+const bed = useRedis();
+const leaseMs = 1_000;
+
+async function eventually(condition: () => Promise<boolean> | boolean, timeoutMs = 15_000): Promise<void> {
+  const end = performance.now() + timeoutMs;
+  while (!(await condition())) {
+    if (performance.now() > end) assert.fail('it did not happen in time');
+    await sleep(20);
+  }
+}
+
+/** A worker in a process of its own; `heard` gets what its handler says. */
+async function startWorker(t: TestContext, queue: string, mode: string, more: object = {}) {
+  const child: ChildProcess = fork(new URL('./workerProcess.js', import.meta.url), [
+    JSON.stringify({ redis: bed.redis.url, queue, mode, leaseMs, ...more }),
+  ]);
+  const heard = new Gathering<{ id: string; attempt: number; crashes: number; token: string; running: number }>();
+  child.on('message', (message) => heard.push(message as never));
+  t.after(() => child.kill('SIGKILL'));
+  await new Promise((resolve) => child.once('message', resolve));
+  heard.items.length = 0;
+  return { child, heard };
+}
+
+test('the jobs of a killed worker run again within lease + 1 s, and count no failed attempt', async (t) => {
+  const queue = bed.queue<number>(t);
+  const { child, heard } = await startWorker(t, queue.name, 'hang');
+  const { id } = await queue.add(1);
+  await heard.reach(1);
+  const again = new Gathering<{ attempt: number; crashes: number; at: number }>();
+  await queue.work((job) => again.push({ attempt: job.attempt, crashes: job.crashes, at: performance.now() }), { leaseMs }).start();
+  await sleep(300);
+  const killed = performance.now();
+  child.kill('SIGKILL');
+  const [run] = await again.reach(1);
+  assert.ok(run!.at - killed < leaseMs + 1_000, `${run!.at - killed} ms`);
+  assert.deepEqual([run!.attempt, run!.crashes], [1, 1]);
+  await eventually(async () => (await queue.job(id)) === null);
+});
+
+test('the jobs of live workers are never touched, however long they run', async (t) => {
+  const queue = bed.queue<number>(t);
+  let runs = 0;
+  queue.work(
+    async () => {
+      runs++;
+      await sleep(leaseMs * 3);
+    },
+    { leaseMs },
+  );
+  const other = bed.twin(t, queue);
+  await other.work(() => void runs++, { leaseMs, concurrency: 1 }).start();
+  await queue.addMany([{ data: 1 }]);
+  await sleep(leaseMs * 3 + 500);
+  await eventually(async () => (await queue.counts()).active === 0);
+  assert.equal(runs, 1);
+});
+
+test('a worker whose event loop is busy for longer than its lease keeps its job', async (t) => {
+  const queue = bed.queue<number>(t);
+  const { heard } = await startWorker(t, queue.name, 'block', { blockMs: leaseMs * 3 });
+  const stolen = new Gathering<string>();
+  await queue.add(1);
+  await heard.reach(1);
+  const other = bed.twin(t, queue);
+  await other.work((job) => stolen.push(job.id), { leaseMs }).start();
+  await eventually(async () => (await queue.counts()).active === 0);
+  assert.equal(stolen.items.length, 0);
+});
+
+test('a worker that was stopped beyond its lease finds its job taken, and changes nothing', async (t) => {
+  const queue = bed.queue<number, string>(t, { keepResultMs: 60_000 });
+  const { child, heard } = await startWorker(t, queue.name, 'answer', { answer: 'stale', afterMs: 300, keepResultMs: 60_000 });
+  const { id } = await queue.add(1);
+  const [first] = await heard.reach(1);
+  child.kill('SIGSTOP');
+  const tokens = new Gathering<string>();
+  queue.work(
+    async (job) => {
+      tokens.push(job.token);
+      await sleep(800);
+      return 'fresh';
+    },
+    { leaseMs },
+  );
+  await tokens.reach(1);
+  child.kill('SIGCONT');
+  assert.equal(await queue.result(id), 'fresh');
+  assert.ok(BigInt(tokens.items[0]!) > BigInt(first!.token), 'the token of a later claim is larger');
+});
+
+test('a job that kills its worker three times is buried, and runs alone after the first time', async (t) => {
+  const queue = bed.queue<string>(t);
+  const done = new Gathering<string>();
+  const start = async () => {
+    const { child, heard } = await startWorker(t, queue.name, 'poison', { concurrency: 5 });
+    child.on('exit', () => void start());
+    heard.items.push = (item) => {
+      done.push(JSON.stringify(item));
+      return 0;
+    };
+  };
+  const { id } = await queue.add('poison');
+  await queue.addMany(Array.from({ length: 4 }, () => ({ data: 'fine' })));
+  await start();
+  await eventually(async () => (await queue.counts()).dead === 1, 30_000);
+  const letter = (await queue.dead.get(id))!;
+  assert.match(letter.error.message, /3 times/);
+  await eventually(async () => (await queue.counts()).waiting === 0);
+  assert.equal((await queue.counts()).dead, 1, 'its neighbours are not blamed');
+});
+
+test('a job in a busy loop beyond its timeout is failed by the heartbeat thread, which ends the process', async (t) => {
+  const queue = bed.queue<number>(t, { attempts: 1 });
+  const { child, heard } = await startWorker(t, queue.name, 'spin', { timeoutMs: 500, attempts: 1 });
+  const gone = new Promise((resolve) => child.once('exit', (_code, signal) => resolve(signal)));
+  const { id } = await queue.add(1);
+  await heard.reach(1);
+  assert.equal(await gone, 'SIGKILL');
+  const letter = await queue.dead.get(id);
+  assert.match(letter!.error.message, /longer than its 500 ms/);
+});
+
+test('after an outage longer than the lease, live workers keep their jobs', async (t) => {
+  const queue = bed.queue<number, string>(t, { keepResultMs: 60_000 });
+  const runs = new Gathering<string>();
+  const worker = queue.work(
+    async (job) => {
+      runs.push(job.id);
+      await sleep(5_000);
+      return 'once';
+    },
+    { leaseMs },
+  );
+  const other = bed.twin(t, queue);
+  await other.work((job) => runs.push(job.id), { leaseMs, concurrency: 1 }).start();
+  await worker.start();
+  const { id } = await queue.add(1);
+  await runs.reach(1);
+  bed.redis.pause();
+  await sleep(leaseMs * 2.5);
+  bed.redis.resume();
+  assert.equal(await queue.result(id, { timeoutMs: 15_000 }), 'once');
+  assert.equal(runs.items.length, 1);
+});
