@@ -112,7 +112,7 @@ export function handlerFor(ledger: Journal<LedgerLine>) {
     switch (kind) {
       case 'failing':
       case 'dying':
-        if (kind === 'dying' || attempt === 1 + (ms % 2)) {
+        if (kind === 'dying' || attempt <= 1 + (ms % 2)) {
           write('failed');
           throw new Error(`planned failure of token ${token}`);
         }

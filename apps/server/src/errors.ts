@@ -7,6 +7,10 @@ export const serverErrors = defineErrors({
       `${d.name} is "${d.value}", but it must be ${d.wanted}`,
     retryable: false,
   },
+  BAD_HANDLERS: {
+    message: (d: { file: string; reason: string }) => `SLUICE_HANDLERS is "${d.file}", but ${d.reason}`,
+    retryable: false,
+  },
   ALREADY_RUNNING: {
     message: (d: { folder: string; pid: number }) =>
       `another Sluice (process ${d.pid}) already uses ${d.folder}; stop it, or set SLUICE_DATA_DIR to another folder`,
@@ -27,3 +31,10 @@ export const serverErrors = defineErrors({
     retryable: true,
   },
 });
+
+/** The code with which a process says that it was called wrongly, and that starting it again will not help. */
+export const EXIT_MISUSE = 2;
+
+export function isMisuse(code: string): boolean {
+  return code === 'BAD_CONFIG' || code === 'BAD_HANDLERS';
+}

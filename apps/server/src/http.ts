@@ -110,9 +110,14 @@ async function listen(server: Server, { host, port }: HttpOptions): Promise<numb
   try {
     return await listenOn(server, host, port ?? USUAL_PORT);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    if (port !== undefined) throw serverErrors.PORT_TAKEN({ host, port }, { cause: error });
-    return listenOn(server, host, 0);
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') {
+      if (port !== undefined) throw serverErrors.PORT_TAKEN({ host, port }, { cause: error });
+      return listenOn(server, host, 0);
+    }
+    const [name, value] = code === 'EACCES' ? ['SLUICE_PORT', String(port)] : ['SLUICE_HOST', host];
+    const wanted = `an address and a port that this machine may listen on (${code})`;
+    throw serverErrors.BAD_CONFIG({ name, value, wanted }, { cause: error });
   }
 }
 

@@ -2,18 +2,26 @@
  * The program behind `npm start`: wires the parts, starts them in the order they need each other, and stops them in
  * the opposite order when it is told to.
  *
- *     Redis (ours, or the one at SLUICE_REDIS_URL) → link → health and metrics
+ *     handlers → Redis (ours, or the one at SLUICE_REDIS_URL) → link → health and metrics → workers
+ *
+ * Health and metrics stand before the workers, so that a long drain can be watched; they say "not ready" meanwhile.
  *
  * The first SIGINT, SIGTERM or SIGHUP begins an orderly stop that ends by a deadline. A second one, given a second
  * later or more, ends the process at once. (A Ctrl-C under npm arrives twice within milliseconds: from the
  * terminal and from npm. That is one wish, not two.)
+ *
+ * Exit codes: 0 after an orderly stop, 2 when a setting is wrong, 1 for everything else.
  */
 import { consoleLogger, isSluiceError } from '@sluice/base';
-import { describeTarget, RedisLink } from '@sluice/redis';
+import { RedisLink } from '@sluice/redis';
 import { readConfig, type Config } from './config.js';
+import { EXIT_MISUSE, isMisuse } from './errors.js';
+import { chooseWork } from './handlers.js';
 import { serveHttp } from './http.js';
 import { processMetrics, redisMetrics } from './metrics.js';
 import { startRedisProcess } from './redisProcess.js';
+import { welcome } from './welcome.js';
+import { WorkerHost } from './workerHost.js';
 
 const SAME_WISH_MS = 1_000;
 const FIRST_ANSWER_DEADLINE_MS = 10_000;
@@ -31,7 +39,7 @@ async function main(): Promise<void> {
     obeySignals(config, stops);
     await startParts(config, stops);
   } catch (error) {
-    process.exitCode = 1;
+    process.exitCode = isSluiceError(error) && isMisuse(error.code) ? EXIT_MISUSE : 1;
     // What is expected to go wrong has a message for people; for the rest the stack helps.
     console.error(isSluiceError(error) ? `sluice: ${error.message}` : error);
     await stopParts(stops, FIRST_ANSWER_DEADLINE_MS);
@@ -41,6 +49,7 @@ async function main(): Promise<void> {
 
 async function startParts(config: Config, stops: Stop[]): Promise<void> {
   const logger = consoleLogger({ level: config.logLevel, write: (line) => void process.stderr.write(line) });
+  const work = await chooseWork(config.queues, config.handlersFile, logger);
   let url = config.redisUrl;
   if (url === undefined) {
     const redis = await startRedisProcess({ dataDir: config.dataDir, searchPath: config.searchPath, logger });
@@ -55,19 +64,18 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
 
   const askInfo = async (): Promise<string> =>
     String(await link.call('INFO', [], { deadlineMs: INFO_DEADLINE_MS }));
+  const host = new WorkerHost({ redisUrl: url, work, leaseMs: config.leaseMs, logger });
   const http = await serveHttp({
     host: config.host,
     port: config.port,
-    checks: { redis: () => ping(INFO_DEADLINE_MS) },
-    metrics: [processMetrics(), redisMetrics(askInfo)],
+    checks: { redis: () => ping(INFO_DEADLINE_MS), workers: host.check },
+    metrics: [processMetrics(), redisMetrics(askInfo), host.metrics],
     logger,
   });
   stops.push((deadlineMs) => http.stop(deadlineMs));
-
-  const where =
-    config.redisUrl === undefined ? `${url}, data in ${config.dataDir}` : describeTarget(link.target);
-  console.log(`Sluice runs at ${http.url} (health: /healthz /readyz, metrics: /metrics)`);
-  console.log(`Redis: ${where}`);
+  stops.push((deadlineMs) => host.stop(deadlineMs));
+  await host.start();
+  console.log(welcome(config, http.url, url, work));
 }
 
 function obeySignals(config: Config, stops: Stop[]): void {

@@ -49,8 +49,7 @@ export interface RedisProcessOptions {
 
 export async function startRedisProcess(options: RedisProcessOptions): Promise<RedisProcess> {
   const program = findProgram(options.searchPath);
-  const folder = join(options.dataDir, 'redis');
-  mkdirSync(folder, { recursive: true });
+  const folder = makeFolder(options.dataDir);
   const lock = await lockFolder(options.dataDir);
   try {
     await endOrphan(folder, options.logger);
@@ -68,6 +67,18 @@ export async function startRedisProcess(options: RedisProcessOptions): Promise<R
     lock.release();
     throw error;
   }
+}
+
+function makeFolder(dataDir: string): string {
+  const folder = join(dataDir, 'redis');
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    const wanted = `a folder that can be written to (${(error as NodeJS.ErrnoException).code})`;
+    throw serverErrors.BAD_CONFIG({ name: 'SLUICE_DATA_DIR', value: dataDir, wanted }, { cause: error });
+  }
+  return folder;
 }
 
 class OwnRedis implements RedisProcess {
@@ -215,18 +226,26 @@ function markFile(folder: string): string {
 }
 
 function findProgram(searchPath: string): string {
-  for (const name of ['redis-server', 'valkey-server']) {
-    for (const folder of searchPath.split(delimiter)) {
-      const file = join(folder, name);
-      try {
-        accessSync(file, constants.X_OK);
-        return file;
-      } catch {
-        // Not here; the next folder may have it.
-      }
+  const program = find('redis-server', searchPath) ?? find('valkey-server', searchPath);
+  if (program === undefined) throw serverErrors.NO_REDIS();
+  return program;
+}
+
+export function isOnPath(name: string, searchPath: string): boolean {
+  return find(name, searchPath) !== undefined;
+}
+
+function find(name: string, searchPath: string): string | undefined {
+  for (const folder of searchPath.split(delimiter)) {
+    const file = join(folder, name);
+    try {
+      accessSync(file, constants.X_OK);
+      return file;
+    } catch {
+      // Not here; the next folder may have it.
     }
   }
-  throw serverErrors.NO_REDIS();
+  return undefined;
 }
 
 async function freePort(): Promise<number> {

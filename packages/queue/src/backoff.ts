@@ -9,7 +9,7 @@
  * By default a job runs three times, with 3 s and 9 s between the runs.
  */
 
-import { defineErrors } from '@sluice/base';
+import { queueErrors } from './errors.js';
 
 export interface FixedBackoff {
   type: 'fixed';
@@ -43,14 +43,6 @@ const DEFAULT_FACTOR = 2;
 
 export type BackoffWarning = (warning: string, cause?: unknown) => void;
 
-const errors = defineErrors({
-  BACKOFF_INVALID: {
-    message: (d: { field: string; given: unknown; expected: string }) =>
-      `backoff ${d.field} must be ${d.expected}, not ${String(d.given)}`,
-    retryable: false,
-  },
-});
-
 export function retryDelayMs(
   backoff: Backoff,
   failedAttempts: number,
@@ -76,7 +68,7 @@ export function checkBackoff(backoff: Backoff): void {
   // Options may come from plain JavaScript or from JSON, where the types hold nobody.
   const type: string | undefined = (backoff as FixedBackoff | ExponentialBackoff | undefined)?.type;
   if (type !== 'fixed' && type !== 'exponential') {
-    throw errors.BACKOFF_INVALID({
+    throw queueErrors.BACKOFF_INVALID({
       field: 'type',
       given: type,
       expected: `'fixed', 'exponential' or a function`,
@@ -93,7 +85,7 @@ function checkRange(field: string, given: unknown, least: number, most: number):
   // Stated positively, so that NaN and everything that is no number fails.
   if (typeof given === 'number' && given >= least && given <= most) return;
   const upTo = most === Number.MAX_VALUE ? 'or more' : `to ${most}`;
-  throw errors.BACKOFF_INVALID({ field, given, expected: `a number from ${least} ${upTo}` });
+  throw queueErrors.BACKOFF_INVALID({ field, given, expected: `a number from ${least} ${upTo}` });
 }
 
 function computeMs(

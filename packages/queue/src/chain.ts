@@ -19,7 +19,7 @@
 //
 // What a dependency returned is read with `queue.result(id)`: jobs of a chain are remembered for at least an hour after
 // their end, with their results; `keepResultMs` makes it longer.
-import { defineErrors, isSluiceError } from '@sluice/base';
+import { isSluiceError } from '@sluice/base';
 import { withOwnId } from './durability.js';
 import { queueErrors } from './errors.js';
 import { randomName } from './ids.js';
@@ -46,15 +46,6 @@ const noticesPerCall = 100;
 /** Dependencies of one blocked job that a sweep asks again. */
 const refsAskedAgain = 10;
 const addDeadlineMs = 10_000;
-
-export const chainErrors = defineErrors({
-  CHAIN_UNKNOWN: {
-    message: (d: { chain: string; jobs: JobRef[] }) =>
-      `Whether chain ${d.chain} (${d.jobs.length} jobs) was made completely is unknown. ` +
-      'If it was not, workers complete it or cancel it. Making it again with the same ids is safe.',
-    retryable: true,
-  },
-});
 
 export interface ChainNode<Data> {
   /** How other nodes of this chain name it. */
@@ -319,7 +310,7 @@ async function make(
     // Full memory refuses the specification itself, before there is anything.
     const cause = error;
     if (isSluiceError(error, 'REDIS_FULL')) throw queueErrors.QUEUE_FULL({ queue: queue.name }, { cause });
-    throw chainErrors.CHAIN_UNKNOWN({ chain, jobs }, { cause });
+    throw queueErrors.CHAIN_UNKNOWN({ chain, jobs }, { cause });
   }
   try {
     await step('kept');
@@ -328,7 +319,7 @@ async function make(
     await step('dropped');
     return answers;
   } catch (error) {
-    throw chainErrors.CHAIN_UNKNOWN({ chain, jobs }, { cause: error });
+    throw queueErrors.CHAIN_UNKNOWN({ chain, jobs }, { cause: error });
   }
 }
 

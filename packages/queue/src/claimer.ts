@@ -54,7 +54,10 @@ interface Lane {
 }
 
 type ClaimReply = [Buffer, Buffer, number, Buffer, number, number, Buffer[], Buffer[], Buffer[], number];
-type ClaimArguments = Record<'session' | 'lane' | 'seq' | 'want' | 'list' | 'runs' | 'idle', string | number | Buffer>;
+type ClaimArguments = Record<
+  'session' | 'lane' | 'seq' | 'want' | 'list' | 'runs' | 'idle',
+  string | number | Buffer
+>;
 
 export class Claimer {
   readonly partition: Partition;
@@ -84,6 +87,8 @@ export class Claimer {
   #plainList = -1;
   readonly #listKeys: PartitionKeys[];
   #dueTimer: NodeJS.Timeout | undefined;
+  /** 0 when nothing runs. */
+  #earliestDeadlineMs = 0;
 
   constructor(worker: AnyWorker, partition: Partition) {
     this.#worker = worker;
@@ -94,7 +99,9 @@ export class Claimer {
     this.#listKeys = lists.map((wait) => ({ ...keys, wait }));
     this.duties = new Duties(worker.queue, partition, worker.leaseMs, worker.logger);
     const name = `sluice-${worker.queue.name}-sleep`;
-    this.#tokenWaiter = Waiter.forToken(partition.link.another({ name }), partition.keys.wake, () => this.look());
+    this.#tokenWaiter = Waiter.forToken(partition.link.another({ name }), partition.keys.wake, () =>
+      this.look(),
+    );
     this.#inboxWaiter = Waiter.forInbox(partition.link.another({ name }), partition.keys.inbox, (arrived) => {
       if (arrived) void this.duties.takeInbox().then(() => this.look());
     });
@@ -102,6 +109,11 @@ export class Claimer {
 
   /** What jobs of the present session need from it; a job of a lost session keeps the old one. */
   holder: Holder;
+
+  /** Would claim if it had free slots. */
+  get hungry(): boolean {
+    return this.#isOpen && this.#hungry;
+  }
 
   get busyLanes(): number {
     return this.#lanes.filter((lane) => lane.busy).length;
@@ -117,13 +129,23 @@ export class Claimer {
     while (!this.#closing) {
       const session = randomName();
       try {
-        const [status, now] = (await this.partition.run('open', { session, leaseMs, description })) as [Buffer, number];
+        const [status, now] = (await this.partition.run('open', { session, leaseMs, description })) as [
+          Buffer,
+          number,
+        ];
         if (status.toString() !== 'OK') continue;
         this.partition.clock.observe(now);
         this.session = session;
         this.holder = { session, partition: this.partition };
-        this.#lanes = Array.from({ length: laneCount }, (_, number) => ({ name: `#${number}`, seq: 0, busy: false }));
-        this.#beat = Heartbeat.shared().watch(this.#worker, this.partition, session, (why) => this.#lose(why));
+        this.#lanes = Array.from({ length: laneCount }, (_, number) => ({
+          name: `#${number}`,
+          seq: 0,
+          busy: false,
+        }));
+        this.#beat = Heartbeat.shared().watch(this.#worker, this.partition, session, (why) =>
+          this.#lose(why),
+        );
+        this.#earliestDeadlineMs = 0;
         this.#isOpen = true;
         this.#hungry = true;
         this.#worker.recovered();
@@ -186,7 +208,13 @@ export class Claimer {
   }
 
   setEarliestDeadline(atMs: number): void {
+    this.#earliestDeadlineMs = atMs;
     this.#beat?.setDeadline(atMs);
+  }
+
+  /** A job is about to start. The heartbeat thread must know when it is out of time before it can block the loop. */
+  noteDeadline(atMs: number): void {
+    if (this.#earliestDeadlineMs === 0 || atMs < this.#earliestDeadlineMs) this.setEarliestDeadline(atMs);
   }
 
   pump(): void {
@@ -200,7 +228,7 @@ export class Claimer {
       if (this.#ackCount === 0 && !this.#lookDue && !(this.#hungry && want > 0)) break;
       void this.#call(idle[0]!, want, this.#worker.isIdle());
     }
-    if (!this.#hungry && this.#worker.freeSlots() > 0 && !this.#closing) this.#tokenWaiter.listen();
+    if (!this.#hungry && this.#worker.hasRoom() && !this.#closing) this.#tokenWaiter.listen();
   }
 
   /** Ends the session. Everything must have been given back or acknowledged before. */
@@ -216,7 +244,10 @@ export class Claimer {
       await this.partition.run('close', { session: this.session }, { deadlineMs: 2_000 });
     } catch (error) {
       // The lease runs out by itself.
-      this.#worker.logger.warn({ error, session: this.session }, 'the session could not be closed; its lease will expire');
+      this.#worker.logger.warn(
+        { error, session: this.session },
+        'the session could not be closed; its lease will expire',
+      );
     }
   }
 
@@ -233,7 +264,10 @@ export class Claimer {
     let bytes = 20;
     for (const [token, finished] of this.#acks) {
       if (ids.length === maxAcksPerCall) break;
-      const taken = finished.length <= maxAcksPerCall - ids.length ? finished : finished.slice(0, maxAcksPerCall - ids.length);
+      const taken =
+        finished.length <= maxAcksPerCall - ids.length
+          ? finished
+          : finished.slice(0, maxAcksPerCall - ids.length);
       if (taken === finished) this.#acks.delete(token);
       else this.#acks.set(token, finished.slice(taken.length));
       for (const id of taken) {
@@ -258,14 +292,22 @@ export class Claimer {
     this.#lastCallMs = performance.now();
     this.#worker.reserve(want);
     const { session } = this;
-    const args = { session, lane: lane.name, seq: lane.seq, want, ...this.#takeAcks(lane), idle: idle ? '1' : '0' };
+    const args = {
+      session,
+      lane: lane.name,
+      seq: lane.seq,
+      want,
+      ...this.#takeAcks(lane),
+      idle: idle ? '1' : '0',
+    };
     const reply = await this.#claim(args);
-    this.#worker.reserve(-want);
     lane.busy = false;
+    this.#worker.reserve(-want);
     // Another lane may have learned meanwhile that the session is gone, and opened a new one.
     if (session !== this.session || !reply) return;
     if (reply[0].toString() === 'LEASE_LOST') return this.#lose('LEASE_LOST');
-    if (reply[0].toString() === 'STALE') throw new Error(`lane ${lane.name} of ${session} went back to ${lane.seq}`);
+    if (reply[0].toString() === 'STALE')
+      throw new Error(`lane ${lane.name} of ${session} went back to ${lane.seq}`);
     this.#receive(reply as ClaimReply);
   }
 
@@ -315,7 +357,7 @@ export class Claimer {
         count++;
       }
     });
-    if (count > 0) this.#worker.beginBatches(this);
+    if (count > 0) this.#worker.beginBatches();
     return count;
   }
 
@@ -323,13 +365,15 @@ export class Claimer {
     // The acknowledgement was not applied, so the job is still ours under the token of its claim.
     void this.partition.link
       .call('hget', [this.partition.keys.active + this.session, id])
-      .then((token) => token && this.settle([id, String(token), 'done', 0, '', '', '', '', '']))
+      .then(
+        (token) => token && this.settle([id, (token as Buffer).toString(), 'done', 0, '', '', '', '', '']),
+      )
       .catch((error: unknown) => this.#worker.degraded(error));
   }
 
   #wakeAt(dueMs: number, nowMs: number): void {
     clearTimeout(this.#dueTimer);
-    if (dueMs <= 0) return;
+    if (dueMs <= 0 || this.#closing) return;
     const delayMs = Math.min(Math.max(0, dueMs - nowMs), 60_000);
     this.#dueTimer = setTimeout(() => this.look(), delayMs);
   }
@@ -359,13 +403,16 @@ export class Claimer {
     const { session } = this;
     while (session === this.session) {
       try {
-        const reply = await this.partition.runWith(keys, script, args as never, { deadlineMs: callDeadlineMs });
+        const reply = await this.partition.runWith(keys, script, args as never, {
+          deadlineMs: callDeadlineMs,
+        });
         this.#worker.recovered();
         return reply as [Buffer, ...unknown[]];
       } catch (error) {
         if (isSluiceError(error, 'REDIS_CLOSED')) return undefined;
         this.#worker.degraded(error);
-        if (!isSluiceError(error) || !error.retryable) await new Promise((resolve) => setTimeout(resolve, 500));
+        if (!isSluiceError(error) || !error.retryable)
+          await new Promise((resolve) => setTimeout(resolve, 500));
       }
     }
     return undefined;

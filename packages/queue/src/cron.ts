@@ -28,7 +28,7 @@
  * fire `0,30 2 * * *` four times in the overlap and skip `0 2,14 * * *`'s first run in the gap.
  */
 
-import { defineErrors } from '@sluice/base';
+import { queueErrors } from './errors.js';
 import { Cron } from 'croner';
 
 export interface CronSpec {
@@ -44,24 +44,6 @@ export interface EverySpec {
 }
 
 export type ScheduleSpec = CronSpec | EverySpec;
-
-const errors = defineErrors({
-  CRON_INVALID: {
-    message: (d: { cron: unknown; reason: string }) =>
-      `cron expression ${show(d.cron)} is invalid: ${d.reason}`,
-    retryable: false,
-  },
-  TIME_ZONE_INVALID: {
-    message: (d: { timeZone: unknown }) =>
-      `time zone ${show(d.timeZone)} is unknown; use an IANA name such as Europe/Berlin`,
-    retryable: false,
-  },
-  INTERVAL_INVALID: {
-    message: (d: { field: string; given: unknown; expected: string }) =>
-      `${d.field} must be ${d.expected}, not ${show(d.given)}`,
-    retryable: false,
-  },
-});
 
 /** The first tick after `afterMs`, or null if there is none (31 February, a year that has passed). */
 export function nextTick(spec: ScheduleSpec, afterMs: number): number | null {
@@ -91,10 +73,18 @@ function ticker(spec: ScheduleSpec): Ticker {
 
 function everyTicker({ everyMs, anchorMs = 0 }: EverySpec): Ticker {
   if (!Number.isSafeInteger(everyMs) || everyMs < 1) {
-    throw errors.INTERVAL_INVALID({ field: 'everyMs', given: everyMs, expected: 'a whole number from 1' });
+    throw queueErrors.INTERVAL_INVALID({
+      field: 'everyMs',
+      given: everyMs,
+      expected: 'a whole number from 1',
+    });
   }
   if (!Number.isSafeInteger(anchorMs)) {
-    throw errors.INTERVAL_INVALID({ field: 'anchorMs', given: anchorMs, expected: 'epoch milliseconds' });
+    throw queueErrors.INTERVAL_INVALID({
+      field: 'anchorMs',
+      given: anchorMs,
+      expected: 'epoch milliseconds',
+    });
   }
   return (afterMs) => anchorMs + (Math.floor((afterMs - anchorMs) / everyMs) + 1) * everyMs;
 }
@@ -133,7 +123,7 @@ const EVERY_HOUR = /^(?:[*?](?:\/1)?|0-23(?:\/1)?)$/;
 function parse(expression: string, timezone: string): [Cron, string] {
   // Croner would also take a date, which is no schedule.
   if (typeof expression !== 'string' || expression.includes(':')) {
-    throw errors.CRON_INVALID({ cron: expression, reason: 'it needs five, six or seven fields' });
+    throw queueErrors.CRON_INVALID({ cron: expression, reason: 'it needs five, six or seven fields' });
   }
   try {
     const cron = new Cron(expression, { timezone, paused: true });
@@ -141,7 +131,7 @@ function parse(expression: string, timezone: string): [Cron, string] {
     return [cron, fields[fields.length === 5 ? 1 : 2] ?? ''];
   } catch (cause) {
     const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/^CronPattern: /, '');
-    throw errors.CRON_INVALID({ cron: expression, reason }, { cause });
+    throw queueErrors.CRON_INVALID({ cron: expression, reason }, { cause });
   }
 }
 
@@ -203,7 +193,7 @@ function openZone(timeZone: string): Zone {
       second: 'numeric',
     });
   } catch (cause) {
-    throw errors.TIME_ZONE_INVALID({ timeZone }, { cause });
+    throw queueErrors.TIME_ZONE_INVALID({ timeZone }, { cause });
   }
   return (instantMs) => {
     const wholeSecondMs = Math.floor(instantMs / 1_000) * 1_000;
@@ -220,8 +210,4 @@ function openZone(timeZone: string): Zone {
     );
     return wallMs - wholeSecondMs;
   };
-}
-
-function show(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }

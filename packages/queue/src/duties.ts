@@ -31,7 +31,10 @@ export class Duties {
   rescue(): Promise<void> {
     return this.#once('rescue', async () => {
       for (;;) {
-        const reply = (await this.#partition.run('rescue', { leaseMs: this.#leaseMs, chunk: rescueChunk })) as unknown[];
+        const reply = (await this.#partition.run('rescue', {
+          leaseMs: this.#leaseMs,
+          chunk: rescueChunk,
+        })) as unknown[];
         if (String(reply[0]) !== 'RESCUED') return;
         this.#logger.warn(
           { queue: this.#queue.name, session: String(reply[1]), jobs: reply[2] },
@@ -51,7 +54,7 @@ export class Duties {
   }
 
   runSchedules(): Promise<void> {
-    return this.#once('schedules', () => this.#queue.schedules.runDue(this.#partition, this.#partition.clock.nowMs()));
+    return this.#once('schedules', () => this.#queue.schedules.runDue(this.#partition));
   }
 
   sweepSometimes(): void {
@@ -59,9 +62,12 @@ export class Duties {
     if (nowMs - this.#lastSweepMs < sweepEveryMs) return;
     this.#lastSweepMs = nowMs;
     void this.#once('sweep', async () => {
-      while (Number(await this.#partition.run('sweep', { limit: sweepLimit })) === sweepLimit && !this.#stopped);
+      while (
+        Number(await this.#partition.run('sweep', { limit: sweepLimit })) === sweepLimit &&
+        !this.#stopped
+      );
       await sweepChains(this.#queue, this.#partition);
-      await this.#queue.dead.sweep();
+      await this.#queue.dead.sweep([this.#partition]);
     });
   }
 
@@ -77,7 +83,10 @@ export class Duties {
     const promise = duty()
       .catch((error: unknown) => {
         if (isSluiceError(error, 'REDIS_CLOSED')) return;
-        this.#logger.warn({ error, duty: name, queue: this.#queue.name }, 'a duty failed and will be tried again');
+        this.#logger.warn(
+          { error, duty: name, queue: this.#queue.name },
+          'a duty failed and will be tried again',
+        );
       })
       .finally(() => this.#underWay.delete(name));
     this.#underWay.set(name, promise);

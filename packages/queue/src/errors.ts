@@ -86,7 +86,8 @@ export const queueErrors = defineErrors({
     retryable: false,
   },
   EDIT_CONFLICT: {
-    message: (d: { id: string }) => `Dead letter ${d.id} was changed by somebody else. Read it again before editing it.`,
+    message: (d: { id: string }) =>
+      `Dead letter ${d.id} was changed by somebody else. Read it again before editing it.`,
     retryable: false,
   },
   LEASE_LOST: {
@@ -95,7 +96,8 @@ export const queueErrors = defineErrors({
     retryable: false,
   },
   NOT_HELD: {
-    message: (d: { id: string }) => `Job ${d.id} is no longer held by this worker; it was ended or cancelled.`,
+    message: (d: { id: string }) =>
+      `Job ${d.id} is no longer held by this worker; it was ended or cancelled.`,
     retryable: false,
   },
   JOB_TIMEOUT: {
@@ -123,4 +125,63 @@ export const queueErrors = defineErrors({
     message: (d: { what: string }) => `${d.what} is closed.`,
     retryable: false,
   },
+  BACKOFF_INVALID: {
+    message: (d: { field: string; given: unknown; expected: string }) =>
+      `backoff ${d.field} must be ${d.expected}, not ${String(d.given)}`,
+    retryable: false,
+  },
+  PAYLOAD_INVALID: {
+    message: (d: { issues: { path: string; message: string }[]; issueCount: number }) =>
+      `the payload does not fit its schema: ${listIssues(d.issues, d.issueCount)}`,
+    retryable: false,
+  },
+  SCHEMA_UNSUPPORTED: {
+    message: () => 'the schema does not implement Standard Schema v1 (zod 3.24+, valibot 1+, arktype 2+ do)',
+    retryable: false,
+  },
+  CRON_INVALID: {
+    message: (d: { cron: unknown; reason: string }) =>
+      `cron expression ${show(d.cron)} is invalid: ${d.reason}`,
+    retryable: false,
+  },
+  TIME_ZONE_INVALID: {
+    message: (d: { timeZone: unknown }) =>
+      `time zone ${show(d.timeZone)} is unknown; use an IANA name such as Europe/Berlin`,
+    retryable: false,
+  },
+  INTERVAL_INVALID: {
+    message: (d: { field: string; given: unknown; expected: string }) =>
+      `${d.field} must be ${d.expected}, not ${show(d.given)}`,
+    retryable: false,
+  },
+  CHAIN_UNKNOWN: {
+    message: (d: { chain: string; jobs: readonly unknown[] }) =>
+      `Whether chain ${d.chain} (${d.jobs.length} jobs) was made completely is unknown. ` +
+      'If it was not, workers complete it or cancel it. Making it again with the same ids is safe.',
+    retryable: true,
+  },
+  JOB_DEAD: {
+    message: (d: { queue: string; id: string; reason: string }) =>
+      `Job ${d.id} of queue ${d.queue} died: ${d.reason}. It can be replayed from the dead letters.`,
+    retryable: false,
+  },
+  JOB_CANCELLED: {
+    message: (d: { queue: string; id: string }) => `Job ${d.id} of queue ${d.queue} was cancelled.`,
+    retryable: false,
+  },
+  RESULT_TIMEOUT: {
+    message: (d: { queue: string; id: string; waitedMs: number }) =>
+      `Job ${d.id} of queue ${d.queue} has not ended within ${d.waitedMs} ms. It goes on; ask again later.`,
+    retryable: true,
+  },
 });
+
+function listIssues(issues: readonly { path: string; message: string }[], issueCount: number): string {
+  const listed = issues.map(({ path, message }) => `${path || 'payload'}: ${message}`);
+  const unlisted = issueCount - issues.length;
+  return [...listed, ...(unlisted > 0 ? [`and ${unlisted} more`] : [])].join('; ');
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+}

@@ -9,6 +9,11 @@ import type { AnyWorker } from './worker.js';
 
 const loopTurnsMs = 200;
 
+/** The monotonic clock that all threads of a process share; performance.now() starts anew in each. */
+export function sharedNowMs(): bigint {
+  return process.hrtime.bigint() / 1_000_000n;
+}
+
 /** What the thread needs to know of a session. */
 export interface Watched {
   key: number;
@@ -20,7 +25,7 @@ export interface Watched {
   timeoutMs: number;
   attempts: number;
   backoff: object;
-  /** Monotonic ms at which the earliest running job is out of time; 0 when there is none. */
+  /** Shared monotonic ms at which the earliest running job is out of time; 0 when there is none. */
   deadline: SharedArrayBuffer;
 }
 
@@ -49,10 +54,12 @@ export class Heartbeat {
   }
 
   private constructor() {
-    Atomics.store(this.#turned, 0, BigInt(Math.round(performance.timeOrigin + performance.now())));
+    Atomics.store(this.#turned, 0, sharedNowMs());
     this.#ticker = setInterval(() => this.#turn(), loopTurnsMs);
     this.#ticker.unref();
-    this.#thread = new Thread(new URL('./heartbeatThread.js', import.meta.url), { workerData: this.#turned.buffer });
+    this.#thread = new Thread(new URL('./heartbeatThread.js', import.meta.url), {
+      workerData: this.#turned.buffer,
+    });
     this.#thread.unref();
     this.#thread.on('message', (message: FromThread) => this.#lost.get(message.lost)?.(message.why));
     this.#thread.on('error', (error) => {
@@ -78,12 +85,16 @@ export class Heartbeat {
         timeoutMs: defaults.timeoutMs,
         attempts: defaults.attempts,
         backoff: typeof defaults.backoff === 'function' ? defaultBackoff : defaults.backoff,
-        deadline: deadline.buffer as SharedArrayBuffer,
+        deadline: deadline.buffer,
       },
     });
     return {
       setDeadline: (atMs) => {
-        Atomics.store(deadline, 0, atMs === 0 ? 0n : BigInt(Math.round(performance.timeOrigin + atMs)));
+        Atomics.store(
+          deadline,
+          0,
+          atMs === 0 ? 0n : sharedNowMs() + BigInt(Math.round(atMs - performance.now())),
+        );
       },
       stop: () => {
         this.#lost.delete(key);
@@ -98,7 +109,7 @@ export class Heartbeat {
   }
 
   #turn(): void {
-    Atomics.store(this.#turned, 0, BigInt(Math.round(performance.timeOrigin + performance.now())));
+    Atomics.store(this.#turned, 0, sharedNowMs());
   }
 
   /** The last session is gone; the next one starts a new thread. */

@@ -12,6 +12,7 @@ import type { Backoff } from './backoff.js';
 import { buryDetail } from './dead.js';
 import { queueErrors } from './errors.js';
 import { describeError } from './fingerprint.js';
+import { sharedNowMs } from './heartbeat.js';
 import type { FromThread, ToThread, Watched } from './heartbeat.js';
 import { encodeAttempt } from './history.js';
 import type { PartitionKeys } from './keys.js';
@@ -48,7 +49,12 @@ async function renew(watched: Watched, stopped: AbortSignal): Promise<void> {
     await pause(leaseMs / beatsPerLease, undefined, { ref: true });
     if (stopped.aborted) return;
     try {
-      const reply = (await link.run(scripts.renew, keysOf(watched), { session, leaseMs }, { deadlineMs: leaseMs })) as Buffer[];
+      const reply = (await link.run(
+        scripts.renew,
+        keysOf(watched),
+        { session, leaseMs },
+        { deadlineMs: leaseMs },
+      )) as Buffer[];
       const status = reply[0]!.toString();
       if (status !== 'OK' && !stopped.aborted) {
         const message: FromThread = { lost: key, why: status };
@@ -66,12 +72,15 @@ async function guard(watched: Watched, stopped: AbortSignal): Promise<void> {
   const deadline = new BigInt64Array(watched.deadline);
   while (!stopped.aborted) {
     await pause(checkEveryMs);
-    const nowMs = performance.timeOrigin + performance.now();
+    const nowMs = Number(sharedNowMs());
     const outOfTimeMs = Number(Atomics.load(deadline, 0));
     const loopTurnedMs = Number(Atomics.load(turned, 0));
-    const hangs = outOfTimeMs > 0 && nowMs > outOfTimeMs + graceMs && nowMs > loopTurnedMs + loopStandsStillMs;
-    if (hangs && (await failWhatIsOutOfTime(watched))) {
-      process.kill(process.pid, 'SIGKILL');
+    const hangs =
+      outOfTimeMs > 0 && nowMs > outOfTimeMs + graceMs && nowMs > loopTurnedMs + loopStandsStillMs;
+    try {
+      if (hangs && (await failWhatIsOutOfTime(watched))) process.kill(process.pid, 'SIGKILL');
+    } catch {
+      // Redis is away; the lease runs out if it stays so, and this is looked at again if not.
     }
   }
 }
@@ -80,16 +89,20 @@ async function guard(watched: Watched, stopped: AbortSignal): Promise<void> {
 async function failWhatIsOutOfTime(watched: Watched): Promise<boolean> {
   const link = linkTo(watched);
   const keys = keysOf(watched);
-  const [held, time] = await Promise.all([link.call('hgetall', [keys.active + watched.session]), link.call('time', [])]);
-  const fields = held as Buffer[];
-  const nowMs = Number((time as Buffer[])[0]) * 1000 + Number((time as Buffer[])[1]) / 1000;
+  const held = keys.active + watched.session;
+  const ids = ((await link.call('hkeys', [held])) as Buffer[])
+    .map(String)
+    .filter((id) => !id.startsWith('#'));
+  if (ids.length === 0) return false;
+  const tokens = (await link.call('hmget', [held, ...ids])) as (Buffer | null)[];
+  const time = (await link.call('time', [])) as Buffer[];
+  const nowMs = Number(time[0]) * 1000 + Number(time[1]) / 1000;
   const settling: WireValue[] = [];
   const returning: WireValue[] = [];
   let outOfTime = 0;
-  for (let i = 0; i < fields.length; i += 2) {
-    const id = fields[i]!.toString();
-    const token = fields[i + 1]!.toString();
-    const packed = id === '#' ? null : ((await link.call('hget', [keys.jobs, id])) as Buffer | null);
+  for (const [i, id] of ids.entries()) {
+    const token = String(tokens[i]);
+    const packed = (await link.call('hget', [keys.jobs, id])) as Buffer | null;
     if (!packed) continue;
     const job = unpackJob(packed);
     const timeoutMs = job.options?.t ?? watched.timeoutMs;

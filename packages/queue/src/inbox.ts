@@ -20,7 +20,20 @@ const messagesPerCall = 100;
 const ids = new IdMaker();
 
 /** What a foreign message may say beside its data. */
-const allowed = ['id', 'rememberMs', 'delayMs', 'runAt', 'priority', 'unique', 'group', 'attempts', 'backoff', 'timeoutMs', 'keepResultMs', 'labels'];
+const allowed = [
+  'id',
+  'rememberMs',
+  'delayMs',
+  'runAt',
+  'priority',
+  'unique',
+  'group',
+  'attempts',
+  'backoff',
+  'timeoutMs',
+  'keepResultMs',
+  'labels',
+];
 
 export async function takeInbox(queue: AnyQueue, partition: Partition): Promise<void> {
   for (;;) {
@@ -56,7 +69,10 @@ function understand(queue: AnyQueue, message: Buffer): NewJob {
   }
   const { data: _, ...rest } = value as Record<string, unknown>;
   for (const name of Object.keys(rest)) {
-    if (!allowed.includes(name)) throw queueErrors.MALFORMED({ reason: `"${name}" is not known; allowed are data, ${allowed.join(', ')}` });
+    if (!allowed.includes(name))
+      throw queueErrors.MALFORMED({
+        reason: `"${name}" is not known; allowed are data, ${allowed.join(', ')}`,
+      });
   }
   const options = rest as AddOptions;
   const prepared = prepareOptions(options);

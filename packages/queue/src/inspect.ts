@@ -9,7 +9,6 @@
 // A result is stored as bytes: nothing for `undefined`, 'b' and the bytes for a Uint8Array, 'j' and JSON for the rest. In
 // the `results` hash one more letter stands before it: d for done, c for cancelled.
 import { setTimeout as pause } from 'node:timers/promises';
-import { defineErrors } from '@sluice/base';
 import { parseRef } from './chain.js';
 import { queueErrors } from './errors.js';
 import type { ErrorDescription } from './fingerprint.js';
@@ -26,23 +25,6 @@ const minuteMs = 60_000;
 const maxMinutes = 24 * 60;
 const firstPollMs = 20;
 const slowestPollMs = 500;
-
-export const resultErrors = defineErrors({
-  JOB_DEAD: {
-    message: (d: { queue: string; id: string; reason: string }) =>
-      `Job ${d.id} of queue ${d.queue} died: ${d.reason}. It can be replayed from the dead letters.`,
-    retryable: false,
-  },
-  JOB_CANCELLED: {
-    message: (d: { queue: string; id: string }) => `Job ${d.id} of queue ${d.queue} was cancelled.`,
-    retryable: false,
-  },
-  RESULT_TIMEOUT: {
-    message: (d: { queue: string; id: string; waitedMs: number }) =>
-      `Job ${d.id} of queue ${d.queue} has not ended within ${d.waitedMs} ms. It goes on; ask again later.`,
-    retryable: true,
-  },
-});
 
 export type JobState = 'waiting' | 'delayed' | 'blocked' | 'active' | 'done' | 'dead' | 'cancelled';
 
@@ -168,12 +150,12 @@ export async function waitForEnd<Result = unknown>(
   for (let pollMs = firstPollMs; ; pollMs = Math.min(pollMs * 2, slowestPollMs)) {
     const { word, result, place } = await ask(places, id);
     if (word === 'done') return decodeResult(result.subarray(1)) as Result;
-    if (word === 'cancelled') throw resultErrors.JOB_CANCELLED(ref);
-    if (word === 'dead') throw resultErrors.JOB_DEAD({ ...ref, reason: await reasonOf([place], id) });
+    if (word === 'cancelled') throw queueErrors.JOB_CANCELLED(ref);
+    if (word === 'dead') throw queueErrors.JOB_DEAD({ ...ref, reason: await reasonOf([place], id) });
     if (word === 'UNKNOWN') throw queueErrors.UNKNOWN_JOB(ref);
     places = [place];
     const leftMs = end - performance.now();
-    if (leftMs <= 0) throw resultErrors.RESULT_TIMEOUT({ ...ref, waitedMs: timeoutMs });
+    if (leftMs <= 0) throw queueErrors.RESULT_TIMEOUT({ ...ref, waitedMs: timeoutMs });
     await pause(Math.min(pollMs, leftMs));
   }
 }

@@ -99,7 +99,14 @@ export class Job<Data = unknown> {
     this.#flags |= flag.traces;
     const { session, partition } = this.#holder;
     const answer = String(
-      await partition.run('note', { session, id: this.id, token: this.token, kind, value, keep: maxLogLines }),
+      await partition.run('note', {
+        session,
+        id: this.id,
+        token: this.token,
+        kind,
+        value,
+        keep: maxLogLines,
+      }),
     );
     if (answer === 'LEASE_LOST') throw queueErrors.LEASE_LOST({ session });
     if (answer === 'ALREADY') throw queueErrors.NOT_HELD({ id: this.id });

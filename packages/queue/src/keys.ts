@@ -61,5 +61,7 @@ export const defaultPrefix = 'sluice';
 
 export function partitionKeys(prefix: string, queue: string, partition: number): PartitionKeys {
   const base = `${prefix}:{${queue}:${partition}}:`;
-  return Object.fromEntries(Object.entries(keyNames).map(([name, suffix]) => [name, base + suffix])) as PartitionKeys;
+  return Object.fromEntries(
+    Object.entries(keyNames).map(([name, suffix]) => [name, base + suffix]),
+  ) as PartitionKeys;
 }

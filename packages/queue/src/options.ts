@@ -83,18 +83,32 @@ const plainByPriority: PreparedOptions[] = [0, 1, 2, 3, 4, 5].map((priority) => 
   group: undefined,
 }));
 
-export function prepareOptions(options: AddOptions | undefined, trace?: Record<string, string>): PreparedOptions {
+export function prepareOptions(
+  options: AddOptions | undefined,
+  trace?: Record<string, string>,
+): PreparedOptions {
   if (!options && !trace) return plainByPriority[defaultPriority]!;
   const given = options ?? {};
   const priority = given.priority ?? defaultPriority;
-  check('priority', priority, Number.isInteger(priority) && priority >= 0 && priority <= 5, 'an integer from 0 to 5');
+  check(
+    'priority',
+    priority,
+    Number.isInteger(priority) && priority >= 0 && priority <= 5,
+    'an integer from 0 to 5',
+  );
   const stored = storedOptions(given, trace);
   const json = Object.keys(stored).length > 0 ? JSON.stringify(stored) : '';
-  check('labels', 'too long', Buffer.byteLength(json) <= maxOptionsBytes, `at most ${maxOptionsBytes} bytes of options in all`);
+  check(
+    'labels',
+    'too long',
+    Buffer.byteLength(json) <= maxOptionsBytes,
+    `at most ${maxOptionsBytes} bytes of options in all`,
+  );
   const delayed = given.delayMs !== undefined || given.runAt !== undefined;
   const special = delayed || json !== '' || given.after !== undefined || given.requestId !== undefined;
   if (!special) return plainByPriority[priority]!;
-  const settles = stored.w !== undefined || stored.u !== undefined || stored.k !== undefined || stored.g !== undefined;
+  const settles =
+    stored.w !== undefined || stored.u !== undefined || stored.k !== undefined || stored.g !== undefined;
   const unique = typeof given.unique === 'string' ? { key: given.unique, windowMs: undefined } : given.unique;
   return {
     plain: false,
@@ -124,7 +138,12 @@ function storedOptions(given: AddOptions, trace: Record<string, string> | undefi
   }
   if (given.runAt !== undefined) {
     const at = Number(given.runAt);
-    check('runAt', given.runAt, Number.isFinite(at) && at >= 0 && at < Date.now() + farthestMs, 'a valid date');
+    check(
+      'runAt',
+      given.runAt,
+      Number.isFinite(at) && at >= 0 && at < Date.now() + farthestMs,
+      'a valid date',
+    );
   }
   if (given.group !== undefined) {
     checkName('group', given.group);
@@ -135,11 +154,21 @@ function storedOptions(given: AddOptions, trace: Record<string, string> | undefi
     checkName('unique', stored.u);
     if (typeof given.unique !== 'string') {
       stored.uw = given.unique.windowMs;
-      check('unique.windowMs', stored.uw, Number.isInteger(stored.uw) && stored.uw > 0 && stored.uw < farthestMs, 'a positive number of ms');
+      check(
+        'unique.windowMs',
+        stored.uw,
+        Number.isInteger(stored.uw) && stored.uw > 0 && stored.uw < farthestMs,
+        'a positive number of ms',
+      );
     }
   }
   if (given.attempts !== undefined) {
-    check('attempts', given.attempts, Number.isInteger(given.attempts) && given.attempts >= 1 && given.attempts <= 255, '1 to 255');
+    check(
+      'attempts',
+      given.attempts,
+      Number.isInteger(given.attempts) && given.attempts >= 1 && given.attempts <= 255,
+      '1 to 255',
+    );
     stored.a = given.attempts;
   }
   if (given.backoff !== undefined) {
@@ -160,16 +189,31 @@ function storedOptions(given: AddOptions, trace: Record<string, string> | undefi
 }
 
 export function checkMs(option: string, value: number): void {
-  check(option, value, Number.isInteger(value) && value >= 0 && value < farthestMs, 'a whole number of milliseconds, at most ten years');
+  check(
+    option,
+    value,
+    Number.isInteger(value) && value >= 0 && value < farthestMs,
+    'a whole number of milliseconds, at most ten years',
+  );
 }
 
 export function checkCount(option: string, value: number, most: number): void {
-  check(option, value, Number.isInteger(value) && value >= 1 && value <= most, `a whole number from 1 to ${most}`);
+  check(
+    option,
+    value,
+    Number.isInteger(value) && value >= 1 && value <= most,
+    `a whole number from 1 to ${most}`,
+  );
 }
 
 /** Ids, groups and unique keys become parts of Redis keys and of messages: short, and without control characters. */
 export function checkName(option: string, value: string): void {
-  const fine = typeof value === 'string' && value.length > 0 && Buffer.byteLength(value) <= 256 && !/[\u0000-\u001f\u007f]/.test(value);
+  const fine =
+    typeof value === 'string' &&
+    value.length > 0 &&
+    Buffer.byteLength(value) <= 256 &&
+    // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+    !/[\u0000-\u001f\u007f]/.test(value);
   check(option, value, fine, 'a text of 1 to 256 bytes without control characters');
 }
 

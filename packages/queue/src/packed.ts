@@ -64,7 +64,13 @@ export interface UnpackedJob {
   payloadEnd: number;
 }
 
-export function writeHeader(to: Packer, flags: number, priority: number, createdMs: number, options: string): void {
+export function writeHeader(
+  to: Packer,
+  flags: number,
+  priority: number,
+  createdMs: number,
+  options: string,
+): void {
   const since = Math.max(0, Math.floor(createdMs) - epochMs);
   to.byte(options ? flags | flag.options : flags);
   to.byte(0);

@@ -30,7 +30,7 @@ export class Partition {
     args: ArgumentsOf<N>,
     options?: CallOptions,
   ): Promise<unknown> {
-    return this.link.run<string, string>(scripts[name], keys, args as Record<string, ScriptArgument>, options);
+    return this.link.run<string, string>(scripts[name], keys, args, options);
   }
 }
 

@@ -93,18 +93,20 @@ export class Producer {
   async addMany(jobs: NewJob[]): Promise<AddAnswer[]> {
     // Positions are found again by call, because a call holds either plain or special jobs.
     const calls: Call[] = [];
-    const places: [Call, number][] = new Array(jobs.length);
+    const places: [Call, number][] = [];
     for (let i = 0; i < jobs.length; i++) {
       const call = this.#join(jobs[i]!, maxJobsPerCall);
       if (calls[calls.length - 1] !== call && !calls.includes(call)) calls.push(call);
-      places[i] = [call, call.jobs.length - 1];
+      places.push([call, call.jobs.length - 1]);
     }
     this.#closeOpenCalls();
     this.#pump();
     const outcomes = await Promise.allSettled(calls.map((call) => call.promise));
     const failed = outcomes.find((outcome) => outcome.status === 'rejected');
     if (failed) throw failed.reason;
-    const answers = new Map(calls.map((call, i) => [call, (outcomes[i] as PromiseFulfilledResult<AddAnswer[]>).value]));
+    const answers = new Map(
+      calls.map((call, i) => [call, (outcomes[i] as PromiseFulfilledResult<AddAnswer[]>).value]),
+    );
     return places.map(([call, position]) => answers.get(call)![position]!);
   }
 
@@ -120,7 +122,14 @@ export class Producer {
       return this.#sendSpecial(partition, keys, `=${lane}`, seq, jobs, how.inbox);
     }
     const lane = this.#takeLane();
-    const sent = await this.#sendSpecial(partition, this.#keys, String(lane.number), lane.seq, jobs, how.inbox);
+    const sent = await this.#sendSpecial(
+      partition,
+      this.#keys,
+      String(lane.number),
+      lane.seq,
+      jobs,
+      how.inbox,
+    );
     this.#idleLanes.push(lane);
     return sent;
   }
@@ -172,7 +181,8 @@ export class Producer {
     try {
       const answers = isPlain(call.jobs[0]!)
         ? await this.#sendPlain(lane, call)
-        : (await this.#sendSpecial(this.#partition, this.#keys, String(lane.number), lane.seq, call.jobs)).answers;
+        : (await this.#sendSpecial(this.#partition, this.#keys, String(lane.number), lane.seq, call.jobs))
+            .answers;
       this.#idleLanes.push(lane);
       call.resolve(answers);
     } catch (error) {
@@ -231,18 +241,30 @@ export class Producer {
       reply = (await partition.runWith(
         keys,
         'addEach',
-        { lane, seq, rememberMs, items: items.take(), inboxTaken: inbox?.taken ?? '0', inboxCount: inbox?.count ?? 0 },
+        {
+          lane,
+          seq,
+          rememberMs,
+          items: items.take(),
+          inboxTaken: inbox?.taken ?? '0',
+          inboxCount: inbox?.count ?? 0,
+        },
         { deadlineMs: this.#deadlineMs },
       )) as [Buffer, number, Buffer[]];
     } catch (error) {
-      throw this.#explain(error, jobs[0]!.id, `${keys.producer.split(':').pop()}.${lane.replace('=', '')}.${seq}`);
+      throw this.#explain(
+        error,
+        jobs[0]!.id,
+        `${keys.producer.split(':').pop()}.${lane.replace('=', '')}.${seq}`,
+      );
     }
     partition.clock.observe(reply[1]);
     return { status: reply[0].toString(), answers: decodeAnswers(reply[2], jobs) };
   }
 
   #explain(error: unknown, id: string, requestId: string): unknown {
-    if (isSluiceError(error, 'REDIS_FULL')) return queueErrors.QUEUE_FULL({ queue: this.#queue }, { cause: error });
+    if (isSluiceError(error, 'REDIS_FULL'))
+      return queueErrors.QUEUE_FULL({ queue: this.#queue }, { cause: error });
     if (isSluiceError(error, 'REDIS_UNAVAILABLE')) {
       return queueErrors.ADD_UNKNOWN({ queue: this.#queue, id, requestId }, { cause: error });
     }

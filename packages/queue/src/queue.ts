@@ -5,9 +5,9 @@ import { RedisLink, parseTarget } from '@sluice/redis';
 import type { RedisTarget } from '@sluice/redis';
 import { checkBackoff, defaultAttempts, defaultBackoff } from './backoff.js';
 import type { Backoff } from './backoff.js';
-import { dependOn } from './chain.js';
+import { deliverNotices, dependOn } from './chain.js';
 import { DeadLetters } from './dead.js';
-import { confirmCopies } from './durability.js';
+import { closeDurability, confirmCopies } from './durability.js';
 import { queueErrors } from './errors.js';
 import { IdMaker } from './ids.js';
 import { countJobs, lookAtJob, readMinutes, waitForEnd } from './inspect.js';
@@ -18,7 +18,7 @@ import type { AddOptions, JobRef } from './options.js';
 import { flag } from './packed.js';
 import { Partition, RedisClock, partitionOf } from './partition.js';
 import { Producer } from './producer.js';
-import type { NewJob } from './producer.js';
+import type { AddAnswer, NewJob } from './producer.js';
 import { changeRules } from './rules.js';
 import type { Rules } from './rules.js';
 import { Schedules } from './schedule.js';
@@ -96,7 +96,12 @@ export class Queue<Data = unknown, Result = unknown> {
     const count = options.partitions ?? 1;
     const clock = new RedisClock();
     this.partitions = Array.from({ length: count }, (_, index) => {
-      return new Partition(index, partitionKeys(options.prefix ?? defaultPrefix, name, index), this.#link, clock);
+      return new Partition(
+        index,
+        partitionKeys(options.prefix ?? defaultPrefix, name, index),
+        this.#link,
+        clock,
+      );
     });
     const deadlineMs = options.addDeadlineMs ?? 10_000;
     this.#producers = this.partitions.map((partition) => new Producer(name, partition, deadlineMs));
@@ -106,9 +111,12 @@ export class Queue<Data = unknown, Result = unknown> {
 
   /** Adds one job. Resolves when Redis has it. */
   async add(data: Data, options?: AddOptions): Promise<AddedJob> {
-    const job = this.options.schema ? await this.#prepareChecked(data, options) : this.#prepare(data, options);
+    const job = this.options.schema
+      ? await this.#prepareChecked(data, options)
+      : this.#prepare(data, options);
     await this.ready();
-    if (options && (options.after || options.durability || options.requestId)) return this.#addWithCare(job, options);
+    if (options && (options.after || options.durability || options.requestId))
+      return this.#addWithCare(job, options);
     const answer = await this.#producers[this.#partitionFor(job)]!.add(job);
     return { queue: this.name, id: answer.id, duplicate: answer.duplicate };
   }
@@ -116,9 +124,8 @@ export class Queue<Data = unknown, Result = unknown> {
   /** Adds many jobs, in one call per thousand. */
   async addMany(jobs: readonly ({ data: Data } & AddOptions)[]): Promise<AddedJob[]> {
     await this.ready();
-    const prepared: NewJob[] = new Array(jobs.length);
-    for (let i = 0; i < jobs.length; i++) {
-      const { data, ...options } = jobs[i]!;
+    const prepared: NewJob[] = [];
+    for (const { data, ...options } of jobs) {
       if (options.after || options.durability || options.requestId) {
         throw queueErrors.OPTION_INVALID({
           option: 'after, durability and requestId',
@@ -126,7 +133,9 @@ export class Queue<Data = unknown, Result = unknown> {
           allowed: 'used with add(), one job at a time',
         });
       }
-      prepared[i] = this.options.schema ? await this.#prepareChecked(data, options) : this.#prepare(data, options);
+      prepared.push(
+        this.options.schema ? await this.#prepareChecked(data, options) : this.#prepare(data, options),
+      );
     }
     const answers = await this.#addPrepared(prepared);
     return answers.map(({ id, duplicate }) => ({ queue: this.name, id, duplicate }));
@@ -165,7 +174,11 @@ export class Queue<Data = unknown, Result = unknown> {
     for (const partition of this.#likelyPartitions(id)) {
       const was = String(await partition.run('cancel', { id, keepMs: 3_600_000 }));
       if (was === 'ENDED') return null;
-      if (was !== 'UNKNOWN') return was;
+      if (was !== 'UNKNOWN') {
+        // Whoever waits for the job learns of it now, also when no worker is there to tell.
+        await deliverNotices(this, partition);
+        return was;
+      }
     }
     return null;
   }
@@ -200,6 +213,7 @@ export class Queue<Data = unknown, Result = unknown> {
     if (this.#closed) return;
     this.#closed = true;
     await Promise.all([...this.#workers].map((worker) => worker.stop(deadlineMs)));
+    closeDurability(this);
     this.#link.close();
   }
 
@@ -285,7 +299,7 @@ export class Queue<Data = unknown, Result = unknown> {
       if (bucket) bucket.push(i);
       else buckets.set(index, [i]);
     });
-    const answers = new Array<{ id: string; duplicate: boolean }>(jobs.length);
+    const answers: AddAnswer[] = [];
     await Promise.all(
       [...buckets].map(async ([index, places]) => {
         const part = await this.#producers[index]!.addMany(places.map((i) => jobs[i]!));
@@ -297,6 +311,13 @@ export class Queue<Data = unknown, Result = unknown> {
 
   async #addWithCare(job: NewJob, options: AddOptions): Promise<AddedJob> {
     const partition = this.partitionOfJob(job);
+    if (options.after && (options.durability || options.requestId)) {
+      throw queueErrors.OPTION_INVALID({
+        option: 'after',
+        value: 'given',
+        allowed: 'used without durability and requestId: a blocked job spans several slots',
+      });
+    }
     if (options.after) return dependOn(this, job, options.after, options.onDependencyFailure ?? 'cancel');
     if (options.durability) return confirmCopies(this, partition, job, options.durability, options.requestId);
     const { answers } = await this.producerFor(partition).addApart([job], { requestId: options.requestId! });
@@ -343,7 +364,10 @@ function toJson(data: unknown): string {
   try {
     text = JSON.stringify(data);
   } catch (error) {
-    throw queueErrors.PAYLOAD_NOT_JSON({ reason: error instanceof Error ? error.message : String(error) }, { cause: error });
+    throw queueErrors.PAYLOAD_NOT_JSON(
+      { reason: error instanceof Error ? error.message : String(error) },
+      { cause: error },
+    );
   }
   if (text === undefined) throw queueErrors.PAYLOAD_NOT_JSON({ reason: `a ${typeof data} has no JSON form` });
   return text;
@@ -351,7 +375,8 @@ function toJson(data: unknown): string {
 
 function checkDefaults(options: Omit<QueueOptions<unknown>, 'schema'>): JobDefaults {
   if (options.partitions !== undefined) checkCount('partitions', options.partitions, maxPartitions);
-  if (options.maxPayloadBytes !== undefined) checkCount('maxPayloadBytes', options.maxPayloadBytes, largestPayloadBytes);
+  if (options.maxPayloadBytes !== undefined)
+    checkCount('maxPayloadBytes', options.maxPayloadBytes, largestPayloadBytes);
   if (options.attempts !== undefined) checkCount('attempts', options.attempts, 255);
   if (options.backoff !== undefined) checkBackoff(options.backoff);
   if (options.timeoutMs !== undefined) checkMs('timeoutMs', options.timeoutMs);

@@ -25,14 +25,23 @@ export function decideFailure(job: Job, thrown: unknown, queue: AnyQueue, worker
   const error = thrown instanceof GiveUp && thrown.cause !== undefined ? thrown.cause : thrown;
   const described = describeError(error);
   const atMs = Math.round(queue.partitions[0]!.clock.nowMs());
-  const attempt = encodeAttempt({ attempt: job.attempt, atMs, worker, kind: kindOf(thrown, error), ...described });
+  const attempt = encodeAttempt({
+    attempt: job.attempt,
+    atMs,
+    worker,
+    kind: kindOf(thrown, error),
+    ...described,
+  });
   const attempts = job.options?.a ?? queue.defaults.attempts;
   if (thrown instanceof GiveUp || job.attempt >= attempts) {
     const { detail, print, title } = buryDetail(described, worker, atMs, job.attempt);
     return { kind: 'dead', item: [job.id, job.token, 'dead', 0, '', attempt, detail, print, title] };
   }
   if (thrown instanceof RetryAt) {
-    return { kind: 'retried', item: [job.id, job.token, 'failed', '', String(wholeMs(thrown.atMs)), attempt] };
+    return {
+      kind: 'retried',
+      item: [job.id, job.token, 'failed', '', String(wholeMs(thrown.atMs)), attempt],
+    };
   }
   const backoff = job.options?.b ?? queue.defaults.backoff;
   const delayMs = retryDelayMs(backoff, job.attempt, error, Math.random, (warning, cause) => {

@@ -169,9 +169,8 @@ export class Schedules<Data = unknown> {
 
   /**
    * @internal Fires what is due in a partition. Anybody may call it at any time, and any number of them at once.
-   * `_nowMs`, the time as the caller knows it, decides nothing: due.lua asks the clock of Redis.
    */
-  async runDue(partition: Partition, _nowMs?: number): Promise<void> {
+  async runDue(partition: Partition): Promise<void> {
     for (let looks = 0; looks < looksPerRun; looks++) {
       const [nowMs, ...due] = (await partition.run('due', { limit: schedulesPerLook })) as [
         number,

@@ -8,7 +8,7 @@
  * The error lists the issues, `items[0].price: expected a number`, and never the payload, which may be secret.
  */
 
-import { defineErrors } from '@sluice/base';
+import { queueErrors } from './errors.js';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 
 export type { StandardSchemaV1 };
@@ -24,18 +24,6 @@ export interface PayloadIssue {
 /** Issues listed in one error. A payload of a million wrong items has a million issues. */
 export const MAX_LISTED_ISSUES = 20;
 
-const errors = defineErrors({
-  PAYLOAD_INVALID: {
-    message: (d: { issues: PayloadIssue[]; issueCount: number }) =>
-      `the payload does not fit its schema: ${listIssues(d.issues, d.issueCount)}`,
-    retryable: false,
-  },
-  SCHEMA_UNSUPPORTED: {
-    message: () => 'the schema does not implement Standard Schema v1 (zod 3.24+, valibot 1+, arktype 2+ do)',
-    retryable: false,
-  },
-});
-
 export function validateWith<Schema extends StandardSchemaV1>(
   schema: Schema,
   value: unknown,
@@ -48,7 +36,8 @@ export function validateWith<Schema extends StandardSchemaV1>(
 /** Throws `SCHEMA_UNSUPPORTED` for anything that does not speak Standard Schema v1. */
 export function checkSchema(schema: unknown): asserts schema is StandardSchemaV1 {
   const standard = (schema as StandardSchemaV1 | null | undefined)?.['~standard'];
-  if (standard?.version !== 1 || typeof standard.validate !== 'function') throw errors.SCHEMA_UNSUPPORTED();
+  if (standard?.version !== 1 || typeof standard.validate !== 'function')
+    throw queueErrors.SCHEMA_UNSUPPORTED();
 }
 
 function outputOf<Schema extends StandardSchemaV1>(
@@ -58,13 +47,7 @@ function outputOf<Schema extends StandardSchemaV1>(
   const issues = result.issues
     .slice(0, MAX_LISTED_ISSUES)
     .map((issue) => ({ path: pathText(issue.path ?? []), message: issue.message }));
-  throw errors.PAYLOAD_INVALID({ issues, issueCount: result.issues.length });
-}
-
-function listIssues(issues: readonly PayloadIssue[], issueCount: number): string {
-  const listed = issues.map(({ path, message }) => `${path || 'payload'}: ${message}`);
-  const unlisted = issueCount - issues.length;
-  return [...listed, ...(unlisted > 0 ? [`and ${unlisted} more`] : [])].join('; ');
+  throw queueErrors.PAYLOAD_INVALID({ issues, issueCount: result.issues.length });
 }
 
 function pathText(path: ReadonlyArray<PropertyKey | StandardSchemaV1.PathSegment>): string {

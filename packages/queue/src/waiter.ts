@@ -16,7 +16,12 @@ export class Waiter {
   #listening = false;
   #closed = false;
 
-  private constructor(link: RedisLink, command: string, args: (string | number)[], onWake: (woken: boolean) => void) {
+  private constructor(
+    link: RedisLink,
+    command: string,
+    args: (string | number)[],
+    onWake: (woken: boolean) => void,
+  ) {
     this.#link = link;
     this.#command = command;
     this.#args = args;

@@ -32,7 +32,9 @@ const tallyEveryMs = 1_000;
 /** A job that was running whenever its worker died, this often, is taken for the cause. */
 const maxCrashes = 3;
 
-export type Handler<Data, Result> = (job: Job<Data>) => Promise<Result | Outcome | void> | Result | Outcome | void;
+export type Handler<Data, Result> = (
+  job: Job<Data>,
+) => Promise<Result | Outcome | void> | Result | Outcome | void;
 
 /** One outcome per job, in order: a result, an outcome, or an Error for a job that failed. Nothing: all are done. */
 export type BatchHandler<Data, Result> = (
@@ -117,7 +119,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #lastTallyMs = 0;
   #drained: (() => void)[] = [];
 
-  constructor(queue: Queue<Data, Result>, work: Work<Data, Result>, options: WorkerOptions & { batchSize?: number; execArgv?: string[] }) {
+  constructor(
+    queue: Queue<Data, Result>,
+    work: Work<Data, Result>,
+    options: WorkerOptions & { batchSize?: number; execArgv?: string[] },
+  ) {
     super();
     this.queue = queue;
     this.#work = work;
@@ -126,7 +132,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     this.leaseMs = options.leaseMs ?? defaultLeaseMs;
     checkMs('leaseMs', this.leaseMs);
     if (this.leaseMs < shortestLeaseMs) {
-      throw queueErrors.OPTION_INVALID({ option: 'leaseMs', value: this.leaseMs, allowed: `at least ${shortestLeaseMs}` });
+      throw queueErrors.OPTION_INVALID({
+        option: 'leaseMs',
+        value: this.leaseMs,
+        allowed: `at least ${shortestLeaseMs}`,
+      });
     }
     this.#drainMs = options.drainMs ?? defaultDrainMs;
     checkMs('drainMs', this.#drainMs);
@@ -166,24 +176,34 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   /** @internal At least 65 bytes: see open.lua. */
   get description(): string {
-    const about = { name: this.name, host: hostname(), pid: process.pid, concurrency: this.#concurrency, startedMs: Date.now() };
+    const about = {
+      name: this.name,
+      host: hostname(),
+      pid: process.pid,
+      concurrency: this.#concurrency,
+      startedMs: Date.now(),
+    };
     return JSON.stringify(about).padEnd(80);
   }
 
-  /** @internal */
-  freeSlots(): number {
-    return this.#state === 'running' ? this.#concurrency * this.#batchSize - this.#runs.size - this.#reserved : 0;
+  /** @internal A slot is free, or will be if a claim under way brings nothing. */
+  hasRoom(): boolean {
+    return this.#state === 'running' && this.#runs.size < this.#slots;
   }
 
-  /** @internal How many jobs may be claimed now. */
+  /** @internal How many jobs a claimer may claim now: hungry partitions share what is free. */
   claimable(): number {
-    if (this.#aloneRuns > 0 || (this.#nursing && this.#runs.size > 0)) return 0;
-    return Math.max(0, this.freeSlots());
+    if (this.#state !== 'running' || this.#aloneRuns > 0 || (this.#nursing && this.#runs.size > 0)) return 0;
+    const free = Math.max(0, this.#slots - this.#runs.size - this.#reserved);
+    if (this.#claimers.length === 1) return free;
+    const hungry = this.#claimers.reduce((count, claimer) => count + (claimer.hungry ? 1 : 0), 0);
+    return Math.ceil(free / Math.max(1, hungry));
   }
 
-  /** @internal */
+  /** @internal Slots are kept for the jobs that a call may bring; what it does not bring is free for others again. */
   reserve(count: number): void {
     this.#reserved += count;
+    if (count < 0) this.#offerSlots();
   }
 
   /** @internal Nothing runs and nothing is being claimed: a suspect may come. */
@@ -217,19 +237,28 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     }
     const job = new Job<Data>(this.queue.name, id, token, stored, data as Data, claimer.holder);
     const waitedMs = redisNowMs - stored.createdMs;
-    const run: Run<Data> = { job, claimer, startedMs, deadlineMs: startedMs + timeoutMs, timeoutMs, waitedMs, alone };
+    const run: Run<Data> = {
+      job,
+      claimer,
+      startedMs,
+      deadlineMs: startedMs + timeoutMs,
+      timeoutMs,
+      waitedMs,
+      alone,
+    };
     this.#runs.set(id, run);
+    claimer.noteDeadline(run.deadlineMs);
     if (alone) this.#aloneRuns++;
     if (this.#state !== 'running') return this.#giveBack(run);
     if (unreadable !== undefined) return this.#bury(run, unreadable);
-    if (stored.crashes >= maxCrashes) return this.#bury(run, queueErrors.WORKER_CRASHED({ crashes: stored.crashes }));
+    if (stored.crashes >= maxCrashes)
+      return this.#bury(run, queueErrors.WORKER_CRASHED({ crashes: stored.crashes }));
     if (this.queue.options.schema) void this.#checkThenStart(run);
     else this.#startRun(run);
   }
 
   /** @internal The reply has been read: what was gathered for batches runs now. */
-  beginBatches(claimer: Claimer): void {
-    claimer.setEarliestDeadline(performance.now() + this.queue.defaults.timeoutMs);
+  beginBatches(): void {
     while (this.#gathered.length > 0) this.#runBatch(this.#takeBatch());
   }
 
@@ -253,15 +282,25 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
       this.#forget(run);
       run.job.abort(error);
     }
-    this.logger.warn({ queue: this.queue.name, jobs: mine.length, why }, 'the lease was lost; a new session begins');
-    this.emit('leaseLost', mine.map((run) => run.job.id), why);
+    this.logger.warn(
+      { queue: this.queue.name, jobs: mine.length, why },
+      'the lease was lost; a new session begins',
+    );
+    this.emit(
+      'leaseLost',
+      mine.map((run) => run.job.id),
+      why,
+    );
   }
 
   /** @internal Says once that Redis is away, and once that it is back. */
   degraded(error: unknown): void {
     if (this.#isDegraded) return;
     this.#isDegraded = true;
-    this.logger.error({ error, queue: this.queue.name }, 'degraded: Redis does not answer; nothing is claimed until it does');
+    this.logger.error(
+      { error, queue: this.queue.name },
+      'degraded: Redis does not answer; nothing is claimed until it does',
+    );
     this.emit('degraded', error);
   }
 
@@ -332,7 +371,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     }
     if (this.#runs.get(run.job.id) !== run) return;
     this.#startRun(run);
-    if (this.#gathered.length > 0) this.beginBatches(run.claimer);
+    if (this.#gathered.length > 0) this.beginBatches();
   }
 
   #startRun(run: Run<Data>): void {
@@ -344,7 +383,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     const handler = work.kind === 'single' ? work.handler : this.#runInChild;
     let result: unknown;
     try {
-      result = this.queue.options.tracing ? runInSpan(run.job, run.job.options?.tr, () => handler(run.job)) : handler(run.job);
+      result = this.queue.options.tracing
+        ? runInSpan(run.job, run.job.options?.tr, () => handler(run.job))
+        : handler(run.job);
     } catch (error) {
       return this.#failed(run, error);
     }
@@ -365,7 +406,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     const first = this.#gathered.shift()!;
     if (first.job.attempt > 1) return [first];
     const batch = [first];
-    while (batch.length < this.#batchSize && this.#gathered.length > 0 && this.#gathered[0]!.job.attempt === 1) {
+    while (
+      batch.length < this.#batchSize &&
+      this.#gathered.length > 0 &&
+      this.#gathered[0]!.job.attempt === 1
+    ) {
       batch.push(this.#gathered.shift()!);
     }
     return batch;
@@ -440,8 +485,18 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     this.#runs.delete(run.job.id);
     if (run.alone) this.#aloneRuns--;
     run.claimer.flushSoon();
+    this.#offerSlots();
     if (this.#drained.length > 0) setImmediate(() => this.checkDrained());
     return true;
+  }
+
+  #offerSlots(): void {
+    if (this.#claimers.length === 1) return;
+    for (const claimer of this.#claimers) if (claimer.hungry) claimer.flushSoon();
+  }
+
+  get #slots(): number {
+    return this.#concurrency * this.#batchSize;
   }
 
   #isQuiet(): boolean {

@@ -29,11 +29,14 @@ test('many jobs are added in order and all arrive', async (t) => {
   assert.equal(new Set(added.map((job) => job.id)).size, 2_500);
   const seen = new Gathering<number>();
   queue.work((job) => seen.push(job.data), { concurrency: 1 });
-  assert.deepEqual(await seen.reach(2_500), Array.from({ length: 2_500 }, (_, i) => i));
+  assert.deepEqual(
+    await seen.reach(2_500),
+    Array.from({ length: 2_500 }, (_, i) => i),
+  );
 });
 
 test('every JSON value survives, also undefined, and empty arrays stay arrays', async (t) => {
-  const queue = bed.queue<unknown>(t);
+  const queue = bed.queue(t);
   const values = [null, undefined, [], {}, [[]], '', 'ü€😀', 0, -1.5, true, { a: { b: [] } }];
   await queue.addMany(values.map((data) => ({ data })));
   const seen = new Gathering<unknown>();
@@ -135,7 +138,9 @@ test('a unique key admits one job until it ends, or one per window', async (t) =
 test('a payload that does not fit its schema is refused by the producer', async (t) => {
   const withZod = bed.queue<{ to: string }>(t, { schema: z.object({ to: z.email() }) });
   await assert.rejects(withZod.add({ to: 'nobody' }), code('PAYLOAD_INVALID'));
-  const withValibot = bed.queue<{ to: string }>(t, { schema: v.object({ to: v.pipe(v.string(), v.email()) }) });
+  const withValibot = bed.queue<{ to: string }>(t, {
+    schema: v.object({ to: v.pipe(v.string(), v.email()) }),
+  });
   await assert.rejects(withValibot.add({ to: 'nobody' }), code('PAYLOAD_INVALID'));
   assert.equal((await withZod.counts()).waiting, 0);
 });
@@ -150,14 +155,17 @@ test('a payload that does not fit the schema of the worker is buried, and its by
 });
 
 test('a payload above the limit, or one that is not JSON, gets a clear error and changes nothing', async (t) => {
-  const queue = bed.queue<unknown>(t, { maxPayloadBytes: 1_000 });
+  const queue = bed.queue(t, { maxPayloadBytes: 1_000 });
   await assert.rejects(queue.add('x'.repeat(1_001)), code('PAYLOAD_TOO_LARGE'));
   await assert.rejects(queue.add(new Uint8Array(1_001)), code('PAYLOAD_TOO_LARGE'));
   await assert.rejects(queue.add(10n), code('PAYLOAD_NOT_JSON'));
   const loop: Record<string, unknown> = {};
   loop.self = loop;
   await assert.rejects(queue.add(loop), code('PAYLOAD_NOT_JSON'));
-  await assert.rejects(queue.add(() => 1), code('PAYLOAD_NOT_JSON'));
+  await assert.rejects(
+    queue.add(() => 1),
+    code('PAYLOAD_NOT_JSON'),
+  );
   assert.equal((await queue.counts()).waiting, 0);
 });
 
@@ -190,18 +198,22 @@ test('wrong options are refused by name and change nothing', async (t) => {
 });
 
 test('a foreign producer adds with one RPUSH, and the job starts within a second', async (t) => {
-  const queue = bed.queue<unknown>(t);
+  const queue = bed.queue(t);
   const seen = new Gathering<unknown>();
   await queue.work((job) => seen.push([job.data, job.priority])).start();
   await sleep(200);
   const began = performance.now();
-  await bed.redis.command('RPUSH', `sluice:{${queue.name}:0}:inbox`, '{"data":{"list":[],"n":1},"priority":1}');
+  await bed.redis.command(
+    'RPUSH',
+    `sluice:{${queue.name}:0}:inbox`,
+    '{"data":{"list":[],"n":1},"priority":1}',
+  );
   assert.deepEqual(await seen.reach(1), [[{ list: [], n: 1 }, 1]]);
   assert.ok(performance.now() - began < 1_000);
 });
 
 test('a foreign message keeps its bytes: large integers and empty arrays are not rewritten', async (t) => {
-  const queue = bed.queue<unknown>(t);
+  const queue = bed.queue(t);
   const seen = new Gathering<string>();
   const message = '{ "data": {"big": 9007199254740993, "none": [] } }';
   await bed.redis.command('RPUSH', `sluice:{${queue.name}:0}:inbox`, message);
@@ -210,8 +222,16 @@ test('a foreign message keeps its bytes: large integers and empty arrays are not
 });
 
 test('malformed foreign messages end in the dead letters with their original bytes', async (t) => {
-  const queue = bed.queue<unknown>(t);
-  const messages = ['', 'not json', '[1,2]', '{"to":1}', '{"data":1,"priority":9}', '{"data":1,"colour":"red"}', '{"data":'];
+  const queue = bed.queue(t);
+  const messages = [
+    '',
+    'not json',
+    '[1,2]',
+    '{"to":1}',
+    '{"data":1,"priority":9}',
+    '{"data":1,"colour":"red"}',
+    '{"data":',
+  ];
   for (const message of messages) await bed.redis.command('RPUSH', `sluice:{${queue.name}:0}:inbox`, message);
   queue.work(() => assert.fail('none of them is a job'));
   await eventually(async () => (await queue.counts()).dead === messages.length);
@@ -226,9 +246,9 @@ test('an add whose reply is lost is repeated and adds once', async (t) => {
   t.after(() => queue.close(100));
   await queue.add(0);
   for (let i = 1; i <= 10; i++) {
-    proxy.loseReplies({ count: 1 });
+    void proxy.loseReplies({ count: 1 });
     await queue.add(i);
-    proxy.loseReplies({ count: 1 });
+    void proxy.loseReplies({ count: 1 });
     await queue.add(-i, { priority: 1, labels: { a: 'b' } });
   }
   assert.equal((await queue.counts()).waiting, 21);
@@ -241,7 +261,7 @@ test('an add whose outcome is unknown can be repeated under its request id, and 
   t.after(() => queue.close(100));
   await queue.add(0);
   for (const arrives of [true, false]) {
-    if (arrives) proxy.loseReplies({ count: 1_000 });
+    if (arrives) void proxy.loseReplies({ count: 1_000 });
     else proxy.blackHole(true);
     const error = (await queue.add(1).then(
       () => assert.fail('must not resolve'),
@@ -251,7 +271,12 @@ test('an add whose outcome is unknown can be repeated under its request id, and 
     proxy.heal();
     const { id, requestId } = error.details;
     // The outcome of a repetition may be unknown too; repeating goes on being safe.
-    await eventually(() => queue.add(1, { id, requestId }).then(() => true, () => false));
+    await eventually(() =>
+      queue.add(1, { id, requestId }).then(
+        () => true,
+        () => false,
+      ),
+    );
     await queue.add(1, { id, requestId });
     assert.equal((await queue.counts()).waiting, arrives ? 2 : 3);
   }

@@ -600,6 +600,20 @@ test('full memory refuses a new chain before there is anything of it', async () 
   }
 });
 
+test('the data of each node must be what its queue takes', async () => {
+  begin();
+  const pages = new Queue<{ pages: number }>('pages', { redis: redis.url, prefix });
+  const names = new Queue<string>('names', { redis: redis.url, prefix });
+  opened.push(pages as Queue, names as Queue);
+  const { jobs } = await createChain([
+    { key: 'print', queue: pages, data: { pages: 3 } },
+    { key: 'sign', queue: names, data: 'Ada', after: ['print'] },
+    // @ts-expect-error -- this queue takes strings
+    { key: 'wrong', queue: names, data: 7, after: ['sign'] },
+  ]);
+  assert.deepEqual(Object.keys(jobs), ['print', 'sign', 'wrong']);
+});
+
 test('a reference is read back as it was written, whatever the id is', () => {
   for (const id of ['a', 'a/b:c', '7', 'ä"{}']) {
     assert.deepEqual(parseRef(`q.1_x-y:12/${id}`), { queue: 'q.1_x-y', partition: 12, id });

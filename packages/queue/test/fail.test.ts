@@ -76,8 +76,11 @@ test('a dead letter keeps payload, error, stack, history, times and worker', asy
   assert.equal(letter.error.message, 'number 7 is odd (attempt 2)');
   assert.match(letter.error.stack, /fail\.test/);
   assert.equal(letter.attempts.length, 2);
-  assert.deepEqual(letter.attempts.map((attempt) => attempt.worker), ['worker-a', 'worker-a']);
-  assert.ok(letter.firstFailureMs! < letter.lastFailureMs!);
+  assert.deepEqual(
+    letter.attempts.map((attempt) => attempt.worker),
+    ['worker-a', 'worker-a'],
+  );
+  assert.ok(letter.firstFailureMs < letter.lastFailureMs);
   assert.equal(letter.worker, 'worker-a');
 });
 
@@ -104,7 +107,10 @@ test('jobs that die of the same error are one group, whatever the numbers in the
   });
   await eventually(async () => (await queue.counts()).dead === 20);
   const groups = await queue.dead.groups();
-  assert.deepEqual(groups.map((group) => group.count), [10, 10]);
+  assert.deepEqual(
+    groups.map((group) => group.count),
+    [10, 10],
+  );
 });
 
 test('replaying a dead letter runs it again with fresh attempts, and a second replay finds nothing', async (t) => {
@@ -126,7 +132,22 @@ test('replaying a dead letter runs it again with fresh attempts, and a second re
 
 test('a handler that throws something odd is still a failed attempt', async (t) => {
   const queue = bed.queue<number>(t, { attempts: 1 });
-  const odd: unknown[] = [undefined, null, 'text', 7, {}, Object.create(null), new Proxy({}, { get: () => { throw new Error('trap'); } })];
+  const odd: unknown[] = [
+    undefined,
+    null,
+    'text',
+    7,
+    {},
+    Object.create(null),
+    new Proxy(
+      {},
+      {
+        get: () => {
+          throw new Error('trap');
+        },
+      },
+    ),
+  ];
   await queue.addMany(odd.map((_, data) => ({ data })));
   queue.work((job) => {
     throw odd[job.data];

@@ -10,9 +10,16 @@ let names = 0;
 
 export interface Bed {
   readonly redis: RedisServer;
-  queue<Data = unknown, Result = unknown>(t: TestContext, options?: Partial<QueueOptions<Data>>): Queue<Data, Result>;
+  queue<Data = unknown, Result = unknown>(
+    t: TestContext,
+    options?: Partial<QueueOptions<Data>>,
+  ): Queue<Data, Result>;
   /** Another handle on a queue, as another process would have it. */
-  twin<Data, Result>(t: TestContext, queue: Queue<Data, Result>, options?: Partial<QueueOptions<Data>>): Queue<Data, Result>;
+  twin<Data, Result>(
+    t: TestContext,
+    queue: Queue<Data, Result>,
+    options?: Partial<QueueOptions<Data>>,
+  ): Queue<Data, Result>;
 }
 
 export function useRedis(options?: RedisServerOptions): Bed {
@@ -34,8 +41,11 @@ export function useRedis(options?: RedisServerOptions): Bed {
     },
     queue: <Data, Result>(t: TestContext, more: Partial<QueueOptions<Data>> = {}) =>
       open<Data, Result>(t, `q${process.pid}-${names++}`, more),
-    twin: <Data, Result>(t: TestContext, queue: Queue<Data, Result>, more: Partial<QueueOptions<Data>> = {}) =>
-      open<Data, Result>(t, queue.name, { ...queue.options, ...more }),
+    twin: <Data, Result>(
+      t: TestContext,
+      queue: Queue<Data, Result>,
+      more: Partial<QueueOptions<Data>> = {},
+    ) => open<Data, Result>(t, queue.name, { ...queue.options, ...more }),
   };
 }
 

@@ -41,7 +41,10 @@ test('two workers of concurrency 1 start two jobs of one second at once', async 
     starts.push(performance.now());
     await sleep(1_000);
   };
-  await Promise.all([queue.work(handler, { concurrency: 1 }).start(), other.work(handler, { concurrency: 1 }).start()]);
+  await Promise.all([
+    queue.work(handler, { concurrency: 1 }).start(),
+    other.work(handler, { concurrency: 1 }).start(),
+  ]);
   await sleep(200);
   await queue.addMany([{ data: 1 }, { data: 2 }]);
   const [first, second] = await starts.reach(2);
@@ -90,7 +93,10 @@ test('a batch handler that throws fails all its jobs, which then run one by one'
   );
   const all = await calls.reach(5);
   assert.equal(all[0]!.length, 4);
-  assert.deepEqual(all.slice(1).map((batch) => batch.length), [1, 1, 1, 1]);
+  assert.deepEqual(
+    all.slice(1).map((batch) => batch.length),
+    [1, 1, 1, 1],
+  );
 });
 
 test('a batch handler that returns too few outcomes fails all its jobs', async (t) => {
@@ -133,7 +139,7 @@ test('progress and log lines are readable while the job runs, and bounded', asyn
 });
 
 test('a result is kept as long as asked, also a binary one', async (t) => {
-  const queue = bed.queue<string, unknown>(t);
+  const queue = bed.queue<string>(t);
   const json = await queue.add('json', { keepResultMs: 60_000 });
   const bytes = await queue.add('bytes', { keepResultMs: 60_000 });
   const short = await queue.add('short', { keepResultMs: 300 });

@@ -17,7 +17,7 @@ interface Settings {
 
 const settings = JSON.parse(process.argv[2]!) as Settings;
 const { redis, mode, leaseMs, timeoutMs, attempts, keepResultMs } = settings;
-const queue = new Queue<string, unknown>(settings.queue, {
+const queue = new Queue<string>(settings.queue, {
   redis,
   ...(timeoutMs !== undefined && { timeoutMs }),
   ...(attempts !== undefined && { attempts }),
@@ -28,9 +28,11 @@ const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const worker = queue.work(
   async (job) => {
     const { id, attempt, crashes, token } = job;
-    await new Promise((resolve) => process.send!({ id, attempt, crashes, token, running: worker.running }, resolve));
+    await new Promise((resolve) =>
+      process.send!({ id, attempt, crashes, token, running: worker.running }, resolve),
+    );
     if (mode === 'hang') await sleep(600_000);
-    if (mode === 'block') for (const end = Date.now() + settings.blockMs!; Date.now() < end; );
+    if (mode === 'block') for (const end = Date.now() + settings.blockMs!; Date.now() < end;);
     if (mode === 'spin') for (;;);
     if (mode === 'poison' && job.data === 'poison') {
       await sleep(100);

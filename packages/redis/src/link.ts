@@ -133,7 +133,11 @@ export class RedisLink {
     return (this.#client as Redis).callBuffer(command, ...args);
   }
 
-  async #attemptUntil(what: string, options: CallOptions | undefined, send: () => Promise<Reply>): Promise<Reply> {
+  async #attemptUntil(
+    what: string,
+    options: CallOptions | undefined,
+    send: () => Promise<Reply>,
+  ): Promise<Reply> {
     const limitMs = options?.deadlineMs ?? defaultDeadlineMs;
     const start = performance.now();
     let outcomeUnknown = false;
@@ -158,7 +162,8 @@ export class RedisLink {
         if (message.startsWith('OOM')) throw redisErrors.REDIS_FULL({ what }, { cause });
         if (message.startsWith('READONLY')) this.replaceConnection();
         else if (connection.test(message)) outcomeUnknown = true;
-        else if (!passing.test(message)) throw redisErrors.REDIS_REFUSED({ what, reason: message }, { cause });
+        else if (!passing.test(message))
+          throw redisErrors.REDIS_REFUSED({ what, reason: message }, { cause });
         await wait(pauseMs * (0.5 + Math.random() / 2));
       }
     }
@@ -210,7 +215,10 @@ export class RedisLink {
 
   #open(): Redis | Cluster {
     this.#openedMs = performance.now();
-    const client = this.target.mode === 'cluster' ? openCluster(this.target, this.#options) : openOne(this.target, this.#options);
+    const client =
+      this.target.mode === 'cluster'
+        ? openCluster(this.target, this.#options)
+        : openOne(this.target, this.#options);
     client.on('ready', () => {
       if (client === this.#client) this.#options.onState?.('ready');
     });
@@ -260,7 +268,7 @@ function openOne(target: RedisTarget, options: LinkOptions): Redis {
 
 function openCluster(target: RedisTarget, options: LinkOptions): Cluster {
   const clusterOptions: ClusterOptions = {
-    redisOptions: { ...baseOptions(target, options) } as NonNullable<ClusterOptions['redisOptions']>,
+    redisOptions: { ...baseOptions(target, options) },
     enableOfflineQueue: false,
     clusterRetryStrategy: (times) => Math.min(20 * times, longestPauseMs),
     clusterNodeRetryStrategy: (times) => Math.min(50 * times, longestPauseMs),

@@ -37,7 +37,13 @@ export function loadScript<const K extends string, const A extends string>(
   const newline = body.indexOf('\n');
   // The shebang must stay the first line; a prelude's local functions come right after it.
   const shared = preludes.map((file) => readFileSync(new URL(`${file}.lua`, folder), 'utf8')).join('\n');
-  const source = [body.slice(0, newline), locals('KEYS', keys), locals('ARGV', args), shared, body.slice(newline + 1)].join('\n');
+  const source = [
+    body.slice(0, newline),
+    locals('KEYS', keys),
+    locals('ARGV', args),
+    shared,
+    body.slice(newline + 1),
+  ].join('\n');
   return { name, source, sha: createHash('sha1').update(source).digest('hex'), keys, args };
 }
 
@@ -46,7 +52,12 @@ function locals(table: 'KEYS' | 'ARGV', names: readonly string[]): string {
   return `local ${names.join(', ')} = ${names.map((_, index) => `${table}[${index + 1}]`).join(', ')}`;
 }
 
-function assertSameNames(script: string, word: 'KEYS' | 'ARGV', names: readonly string[], body: string): void {
+function assertSameNames(
+  script: string,
+  word: 'KEYS' | 'ARGV',
+  names: readonly string[],
+  body: string,
+): void {
   const declared: string[] = [];
   for (const [, list] of body.matchAll(new RegExp(`^-- ${word} (.*)$`, 'gm'))) {
     if (list === 'none') continue;

@@ -83,10 +83,12 @@ export function packedPairs(pairs: [string, string][]): Meaning {
 /** Undefined when `actual` is what was foretold, else where it differs. */
 export function whyNot(expected: Foretold, actual: unknown, path = ''): string | undefined {
   if (expected instanceof Moment) {
-    const fine = (typeof actual === 'number' || typeof actual === 'string') && expected.accepts(Number(actual));
+    const fine =
+      (typeof actual === 'number' || typeof actual === 'string') && expected.accepts(Number(actual));
     return fine ? undefined : differ(path, expected, actual);
   }
-  if (expected instanceof Meaning) return expected.accepts(actual) ? undefined : differ(path, expected, actual);
+  if (expected instanceof Meaning)
+    return expected.accepts(actual) ? undefined : differ(path, expected, actual);
   if (Array.isArray(expected)) {
     if (!Array.isArray(actual) || actual.length !== expected.length) return differ(path, expected, actual);
     for (let i = 0; i < expected.length; i++) {

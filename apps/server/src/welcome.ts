@@ -1,0 +1,43 @@
+/**
+ * What the server says once it runs: where it is, what it works on, and a line that adds a job and works when it is
+ * pasted into a shell. Credentials are never part of it.
+ */
+import { describeTarget, parseTarget } from '@sluice/redis';
+import type { Config } from './config.js';
+import type { QueueWork } from './handlers.js';
+import { isOnPath } from './redisProcess.js';
+
+export function welcome(config: Config, httpUrl: string, redisUrl: string, work: QueueWork[]): string {
+  const isOurs = config.redisUrl === undefined;
+  const queues = work.map(({ name, concurrency }) =>
+    concurrency === undefined ? name : `${name} (${concurrency} at a time)`,
+  );
+  const does = config.handlersFile ?? 'a demonstration that logs each job; set SLUICE_HANDLERS to your own';
+  const example = addCommand(config, redisUrl, work[0]!.name);
+  return [
+    `Sluice runs at ${httpUrl} (health: /healthz /readyz, metrics: /metrics)`,
+    `Redis: ${isOurs ? `${redisUrl}, data in ${config.dataDir}` : describeTarget(parseTarget(redisUrl))}`,
+    `Queues: ${queues.join(', ')}`,
+    `Handlers: ${does}`,
+    ...(example ? [`Add a job: ${example}`] : []),
+  ].join('\n');
+}
+
+function addCommand(config: Config, redisUrl: string, queue: string): string | undefined {
+  const server = serverArguments(config, redisUrl);
+  if (server === undefined) return undefined;
+  const program = isOnPath('redis-cli', config.searchPath) ? 'redis-cli' : 'valkey-cli';
+  return `${program} ${server} RPUSH 'sluice:{${queue}:0}:inbox' '{"data":{"hello":"world"}}'`;
+}
+
+/** How redis-cli reaches the server; undefined when no short line can say it (sentinels, certificates). */
+function serverArguments(config: Config, redisUrl: string): string | undefined {
+  const { mode, hosts, username, password, tls, db } = parseTarget(redisUrl);
+  const { host, port } = hosts[0]!;
+  if (config.redisUrl === undefined) return `-p ${port}`;
+  if (mode === 'sentinel' || tls) return undefined;
+  const address = `-h ${host} -p ${port}${mode === 'cluster' ? ' -c' : ''}${db ? ` -n ${db}` : ''}`;
+  if (!username && !password) return address;
+  // A secret must not stand on the screen; whoever set the variable has it at hand.
+  return mode === 'single' ? '-u "$SLUICE_REDIS_URL"' : undefined;
+}

@@ -1,0 +1,136 @@
+// How long it took until the jobs of a worker that died or froze were free again, and whether any worker that lived was robbed.
+//
+// Both are read from what was seen of the sessions in the raw keys. A session ends by being closed (its process was asked to end),
+// or by a rescue, which is over when the last of its jobs has moved. The promise is lease + 1 s, counted from the death or
+// the freeze; time in which nobody could rescue does not count: Redis was silent, everybody had a fresh lease after an
+// outage, or no worker was well.
+import type { FaultLine, GapLine, SessionLine } from './evidence.js';
+import type { LedgerView } from './ledgerView.js';
+
+const promisedMs = 1_000;
+const sliceMs = 20;
+/** A trouble this much shorter than a lease can already cost it: the last renewal lies up to a third of a lease back. */
+const shareOfLease = 0.5;
+/** A lease lost to a trouble is seen to be gone at most this long after the trouble. */
+const aftermathMs = 2_500;
+
+export interface RecoveryEvidence {
+  leaseMs: number;
+  faults: readonly FaultLine[];
+  sessions: readonly SessionLine[];
+  gaps: readonly GapLine[];
+  ledger: LedgerView;
+}
+
+interface Span {
+  from: number;
+  to: number;
+}
+
+interface Trouble extends Span {
+  pid: number;
+  name: string;
+}
+
+export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: string) => void) {
+  const { leaseMs, sessions } = evidence;
+  const deaths = new Map(evidence.faults.flatMap((line) => (line.f === 'death' ? [[line.pid, line.at] as const] : [])));
+  const terms = new Map(evidence.faults.flatMap((line) => (line.f === 'term' ? [[line.pid, line.at] as const] : [])));
+  const troubles = troublesOf(evidence, deaths);
+  const rescueMs: number[] = [];
+
+  for (const { session, pid, bornAt, goneAt } of sessions) {
+    if (goneAt === null) continue;
+    const diedAt = deaths.get(pid) ?? Infinity;
+    const askedAt = terms.get(pid) ?? Infinity;
+    const frozen = troubles.find(
+      ({ pid: whose, name, from, to }) =>
+        whose === pid && name === 'stop' && from >= bornAt && from < goneAt && to > from + leaseMs + promisedMs,
+    );
+    if (askedAt <= goneAt) continue;
+    const endedAt = Math.min(diedAt, frozen?.from ?? Infinity);
+    if (endedAt <= goneAt) {
+      const tookMs = goneAt - endedAt;
+      const hinderedMs = hinderedWithin(evidence, troubles, deaths, { from: endedAt, to: goneAt });
+      rescueMs.push(tookMs - hinderedMs);
+      if (tookMs - hinderedMs > leaseMs + promisedMs) {
+        const how = diedAt <= goneAt ? 'died' : 'froze';
+        object(
+          `session ${session} of process ${pid}, which ${how} at ${endedAt}, was rescued only ${tookMs} ms later, ` +
+            `in ${hinderedMs} ms of which nobody could (promised: lease + 1 s = ${leaseMs + promisedMs} ms)`,
+        );
+      }
+    } else if (!troubles.some((trouble) => excuses(trouble, pid, goneAt, leaseMs))) {
+      object(`session ${session} of process ${pid} was taken at ${goneAt}, though the process was alive and well`);
+    }
+  }
+  const again = reclaimTimes(evidence.ledger, deaths);
+  return {
+    kills: evidence.faults.filter((line) => line.f === 'death' && !terms.has(line.pid)).length,
+    points: new Set(evidence.faults.flatMap((line) => (line.f === 'point' ? [line.point] : []))).size,
+    rescues: rescueMs.length,
+    rescueMaxMs: Math.max(0, ...rescueMs),
+    reclaimedMedianMs: again[Math.floor(again.length / 2)] ?? 0,
+    reclaimedMaxMs: again.at(-1) ?? 0,
+  };
+}
+
+/** A session may be lost by a process that was cut off or frozen for about a lease, or whose heartbeat was. */
+function excuses(trouble: Trouble, pid: number, goneAt: number, leaseMs: number): boolean {
+  if (trouble.pid !== pid || trouble.from > goneAt || trouble.to + aftermathMs < goneAt) return false;
+  if (trouble.name === 'heartbeat') return true;
+  const cutOff = trouble.name === 'stop' || trouble.name === 'blackhole';
+  return cutOff && Math.min(trouble.to, goneAt) - trouble.from >= leaseMs * shareOfLease;
+}
+
+/** What single processes suffered: from the conductor's log, from fail points, and from jobs that block their worker. */
+function troublesOf({ faults, leaseMs, ledger }: RecoveryEvidence, deaths: ReadonlyMap<number, number>): Trouble[] {
+  const troubles: Trouble[] = [];
+  for (const line of faults) {
+    if (line.f === 'fault' && line.pid !== undefined) troubles.push({ ...line, pid: line.pid });
+    if (line.f !== 'point') continue;
+    const { at: from, pid, action } = line;
+    const name = line.inThread ? 'heartbeat' : action === 'freeze' ? 'stop' : 'block';
+    const blockMs = Number(action.split(' ')[1] ?? leaseMs * 3);
+    troubles.push({ pid, name, from, to: Math.min(from + blockMs, deaths.get(pid) ?? Infinity) });
+  }
+  for (const { runs } of ledger.jobs.values()) {
+    for (const { kind, pid, at: from, end } of runs) {
+      if (kind !== 'blocking' && kind !== 'hanging') continue;
+      troubles.push({ pid, name: 'block', from, to: end?.at ?? deaths.get(pid) ?? from });
+    }
+  }
+  return troubles;
+}
+
+/** How much of a span passed while nobody could rescue. */
+function hinderedWithin(
+  { gaps, sessions }: RecoveryEvidence,
+  troubles: readonly Trouble[],
+  deaths: ReadonlyMap<number, number>,
+  { from, to }: Span,
+): number {
+  const covers = (span: Span, at: number) => span.from <= at && at < span.to;
+  const isWell = ({ pid, bornAt, seenAt }: SessionLine, at: number) =>
+    covers({ from: bornAt, to: seenAt + 1 }, at) &&
+    at < (deaths.get(pid) ?? Infinity) &&
+    !troubles.some((trouble) => trouble.pid === pid && covers(trouble, at));
+  let slices = 0;
+  for (let at = from; at < to; at += sliceMs) {
+    if (gaps.some((gap) => covers(gap, at)) || !sessions.some((session) => isWell(session, at))) slices++;
+  }
+  return slices * sliceMs;
+}
+
+/** From the death of a process to the next claim of each job that it was running. The token is the time of the claim in µs. */
+function reclaimTimes(ledger: LedgerView, deaths: ReadonlyMap<number, number>): number[] {
+  const times: number[] = [];
+  for (const { runs } of ledger.jobs.values()) {
+    for (let i = 1; i < runs.length; i++) {
+      const diedAt = deaths.get(runs[i - 1]!.pid);
+      if (runs[i - 1]!.end || diedAt === undefined) continue;
+      times.push(Math.round(Number(runs[i]!.token) / 1_000) - diedAt);
+    }
+  }
+  return times.sort((a, b) => a - b);
+}

@@ -1,0 +1,103 @@
+// Takes one guard out of the scripts, in order to prove that the checker would notice. A guard is text; if the text is not found the
+// run fails at once, because it would prove nothing. Each guard comes with the trouble that it protects from, made frequent.
+import { createHash } from 'node:crypto';
+import { scripts } from '@sluice/queue/testing';
+import type { FaultName } from './faults.js';
+import type { Kind } from './work.js';
+
+type ScriptName = keyof typeof scripts;
+
+interface Cut {
+  from: ScriptName[];
+  text: string;
+  put: string;
+}
+
+export interface Guard {
+  /** What it protects from. */
+  why: string;
+  cuts: Cut[];
+  faults: FaultName[];
+  /** The scripts whose replies get lost. */
+  losing: ScriptName[];
+  kinds: Kind[];
+  plain: boolean;
+  workers: number;
+  concurrency: number;
+}
+
+const calm = { losing: [], kinds: [], plain: false, workers: 3, concurrency: 8 };
+
+export const guards = {
+  token: {
+    ...calm,
+    why: 'a repeated retry, settlement or acknowledgement of an earlier claim ends a later one',
+    cuts: [
+      { from: ['settle', 'retry'], text: "id) == token and redis.call('HGET', jobs, id)", put: "id) and redis.call('HGET', jobs, id)" },
+      { from: ['claim', 'take'], text: 'if state[at] ~= tokens[run] then', put: 'if not state[at] then' },
+    ],
+    faults: ['lose'],
+    losing: ['retry'],
+    kinds: ['failing', 'quick'],
+    // The session that lost the reply must be the one that claims the job again.
+    workers: 1,
+  },
+  sequence: {
+    ...calm,
+    why: 'a claim that is repeated after its reply was lost claims other jobs, and nobody runs the first ones',
+    cuts: [{ from: ['claim', 'take'], text: 'if seq ~= last_seq then return nil end', put: 'if true then return nil end' }],
+    faults: ['lose'],
+    losing: ['claim', 'take'],
+    kinds: ['quick'],
+  },
+  request: {
+    ...calm,
+    why: 'an add that is repeated after its reply was lost adds its jobs twice',
+    cuts: [
+      { from: ['add'], text: "if tonumber(last) and tonumber(last) >= tonumber(seq) then return { 'REPEAT', now } end", put: '' },
+      { from: ['addEach'], text: 'if tonumber(last) and tonumber(last) >= tonumber(seq) then', put: 'if false then' },
+    ],
+    faults: ['lose'],
+    losing: ['add', 'addEach'],
+    kinds: ['quick'],
+    plain: true,
+  },
+  rescue: {
+    ...calm,
+    why: 'a session whose jobs are moved without being marked first is not found again after the first chunk',
+    cuts: [{ from: ['rescue'], text: "redis.call('ZADD', rescuing, now, session)", put: '' }],
+    faults: ['kill'],
+    kinds: ['slow'],
+    plain: true,
+    workers: 2,
+    concurrency: 250,
+  },
+  grace: {
+    ...calm,
+    why: 'after an outage whoever comes back first takes the jobs of all others, who live',
+    cuts: [
+      {
+        from: ['open', 'renew', 'rescue'],
+        text: "if now - renewed > lease_ms then redis.call('HSET', cfg, 'graceUntil', now + lease_ms) end",
+        put: '',
+      },
+    ],
+    faults: ['outage'],
+    kinds: ['quick', 'long'],
+  },
+} as const satisfies Record<string, Guard>;
+
+export type GuardName = keyof typeof guards;
+
+export function takeOut(name: GuardName): void {
+  for (const { from, text, put } of guards[name].cuts) {
+    for (const scriptName of from) {
+      const script = scripts[scriptName] as { source: string; sha: string };
+      if (!script.source.includes(text)) {
+        throw new Error(`sabotage ${name}: ${scriptName}.lua does not contain "${text}"`);
+      }
+      script.source = script.source.replaceAll(text, put);
+      script.sha = createHash('sha1').update(script.source).digest('hex');
+    }
+  }
+}

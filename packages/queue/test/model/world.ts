@@ -1,0 +1,185 @@
+// Those who use the queue in a test: workers that know what they hold and which of their calls is still unanswered, and
+// producers with their lanes. They behave as the real ones do (claimer.ts, producer.ts), only slower and at random.
+import assert from 'node:assert/strict';
+import { readClaim, word } from './calls.js';
+import type { Calls, Hearing } from './calls.js';
+import { flag } from './model.js';
+import type { Ack, ClaimCall, Model, ModelJob } from './model.js';
+
+/** Late copies of calls are taken from the last ones. */
+const callsRemembered = 40;
+const lanesPerProducer = 2;
+const producerCount = 2;
+
+interface Held {
+  token: string;
+  /** The worker ends it with an acknowledgement, because it leaves nothing behind. */
+  plain: boolean;
+}
+
+interface WorkerLane {
+  name: string;
+  seq: number;
+  /** The call that was not answered yet; it is repeated until it is. */
+  pending: { call: ClaimCall; priority: number } | undefined;
+}
+
+export class Worker {
+  readonly name: string;
+  readonly lanes: WorkerLane[] = ['#0', '#1'].map((name) => ({ name, seq: 0, pending: undefined }));
+  readonly held = new Map<string, Held>();
+  acks: Ack[] = [];
+  alone = false;
+  /** It knows of work, or has not looked yet: it will look again without being woken. */
+  hungry = true;
+  /** The list that the last look allowed to take from. */
+  plainList = -1;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  get isIdle(): boolean {
+    return this.held.size === 0 && this.lanes.every(({ pending }) => !pending);
+  }
+}
+
+interface ProducerLane {
+  name: string;
+  seq: number;
+}
+
+export class Producer {
+  readonly name: string;
+  lanes: ProducerLane[];
+  #made = 0;
+
+  constructor(name: string) {
+    this.name = name;
+    this.lanes = Array.from({ length: lanesPerProducer }, () => this.newLane());
+  }
+
+  newLane(): ProducerLane {
+    return { name: String(this.#made++), seq: 0 };
+  }
+}
+
+export class World {
+  readonly calls: Calls;
+  readonly workers = new Map<string, Worker>();
+  readonly producers: Producer[];
+  /** Calls that may arrive once more, long after. */
+  echoes: { of: string; send: () => Promise<unknown> }[] = [];
+  #names = 0;
+  #delays = 0;
+
+  constructor(calls: Calls) {
+    this.calls = calls;
+    this.producers = Array.from({ length: producerCount }, (_, i) => new Producer(`p${i}`));
+  }
+
+  get model(): Model {
+    return this.calls.model!;
+  }
+
+  /** A name that nobody else has. */
+  name(kind: string): string {
+    return `${kind}${(this.#names++).toString(36)}`;
+  }
+
+  /**
+   * A delay that no test lives to see. Each is different by more than a test takes, so that the order of due times does not
+   * depend on how fast the test runs.
+   */
+  delayMs(): number {
+    this.#delays = (this.#delays + 61) % 1_009;
+    return 1e9 + this.#delays * 1e6;
+  }
+
+  /** Sends a call, and may send it again much later. */
+  async send(of: string, send: () => Promise<unknown>): Promise<unknown> {
+    this.echoes.push({ of, send });
+    if (this.echoes.length > callsRemembered) this.echoes.shift();
+    return send();
+  }
+
+  async openWorker(): Promise<Worker> {
+    const worker = new Worker(this.name('s'));
+    await this.send('open', () => this.calls.open(worker.name));
+    this.workers.set(worker.name, worker);
+    return worker;
+  }
+
+  /** One call of a lane: a new one, or the unanswered one again. With a priority it goes the short way. */
+  async claim(worker: Worker, laneIndex: number, want: number, priority: number, acks: Ack[], hearing: Hearing): Promise<string> {
+    const lane = worker.lanes[laneIndex]!;
+    const first = lane.pending === undefined;
+    if (!lane.pending) {
+      lane.seq++;
+      const { name: session, isIdle: idle } = worker;
+      const call = { session, lane: lane.name, seq: lane.seq, want: worker.alone ? 0 : want, acks, idle };
+      lane.pending = { call, priority };
+      this.calls.ledger.called(worker.name);
+    }
+    const { call } = lane.pending;
+    let reply = await this.#claimOrTake(call, lane.pending.priority, hearing);
+    if (first) {
+      const short = lane.pending.priority;
+      this.echoes.push({ of: 'claim', send: () => this.#claimOrTake(call, short, 'echo') });
+    }
+    if (word(reply) === 'LOOK') {
+      lane.pending.priority = -1;
+      reply = await this.#claimOrTake(call, -1, hearing);
+    }
+    if (hearing !== 'heard') return word(reply);
+    lane.pending = undefined;
+    this.calls.ledger.answered(worker.name);
+    if (word(reply) === 'LEASE_LOST') this.workers.delete(worker.name);
+    else this.#receive(worker, reply);
+    return word(reply);
+  }
+
+  #claimOrTake(call: ClaimCall, priority: number, hearing: Hearing): Promise<unknown> {
+    return priority >= 0 ? this.calls.take(call, priority, hearing) : this.calls.claim(call, hearing);
+  }
+
+  #receive(worker: Worker, reply: unknown): void {
+    assert.notEqual(word(reply), 'STALE', 'a lane that goes forward is never out of date');
+    const { token, given, flags, special, cancelled, plainList } = readClaim(reply);
+    for (const id of cancelled) this.forget(worker, id);
+    for (const id of special) worker.held.set(id, { token: this.model.holderOf(id)!.active.get(id)!, plain: false });
+    for (const { id, packed } of given) {
+      const leavesSomething = flag.settles | flag.traces | flag.grouped;
+      worker.held.set(id, { token, plain: (packed.charCodeAt(0) & leavesSomething) === 0 });
+      const wasThereAtACrash = packed.charCodeAt(2) >= 16;
+      assert.ok(!wasThereAtACrash || (flags & 8 && given.length === 1), `${id} saw a worker die and runs alone`);
+    }
+    if (flags & 8 && given.length > 0) worker.alone = true;
+    else if (worker.held.size === 0) worker.alone = false;
+    worker.plainList = plainList;
+    worker.hungry = given.length > 0 || (flags & (16 | 4)) === 16;
+  }
+
+  /** The job is no longer this worker's business. */
+  forget(worker: Worker, id: string): void {
+    worker.held.delete(id);
+    if (worker.held.size === 0) worker.alone = false;
+  }
+}
+
+/** Bytes that look like anything: text, JSON, zeros, line ends, parts of a protocol. */
+export function makePayload(number: number): { payload: string; binary: boolean } {
+  const kind = number % 4;
+  if (kind === 0) return { payload: JSON.stringify({ n: number, list: [], big: '9007199254740993' }), binary: false };
+  if (kind === 1) return { payload: '', binary: true };
+  const length = number % 97 === 2 ? 3_000 : number % 40;
+  const bytes = Array.from({ length }, (_, i) => (number * 31 + i * (kind === 2 ? 0 : 73)) % 256);
+  return { payload: String.fromCharCode(...bytes), binary: true };
+}
+
+export function makeJob(id: string, number: number, priority: number, options = '', flags = 0): ModelJob {
+  const { payload, binary } = makePayload(number);
+  const own = (binary ? flag.binary : 0) | (options === '' ? 0 : flag.options);
+  const created = String.fromCharCode(0, (number >> 8) & 0xff, 0xff, number & 0xff, 7);
+  return { id, flags: flags | own, attempts: 0, crashes: 0, priority, created, options, payload };
+}
