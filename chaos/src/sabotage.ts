@@ -55,7 +55,7 @@ export const guards = {
     why: 'an add that is repeated after its reply was lost adds its jobs twice',
     cuts: [
       { from: ['add'], text: "if tonumber(last) and tonumber(last) >= tonumber(seq) then return { 'REPEAT', now } end", put: '' },
-      { from: ['addEach'], text: 'if tonumber(last) and tonumber(last) >= tonumber(seq) then', put: 'if false then' },
+      { from: ['addEach'], text: 'if tonumber(last) and tonumber(last) >= tonumber(seq) then return first_answer(lane) end', put: '' },
     ],
     faults: ['lose'],
     losing: ['add', 'addEach'],

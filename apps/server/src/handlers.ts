@@ -43,7 +43,7 @@ async function load(file: string): Promise<Map<string, Handler<unknown, unknown>
   try {
     module = (await import(pathToFileURL(file).href)) as typeof module;
   } catch (error) {
-    throw refuse(file, `it cannot be loaded: ${firstLine(error)}`, error);
+    throw refuse(file, `it cannot be loaded: ${inOneLine(error)}`, error);
   }
   const { handlers } = module;
   if (typeof handlers !== 'object' || handlers === null) {
@@ -67,6 +67,9 @@ function refuse(file: string, reason: string, cause?: unknown): Error {
   return serverErrors.BAD_HANDLERS({ file, reason }, { cause });
 }
 
-function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split('\n')[0]!;
+/** The message and the place it came from. */
+function inOneLine(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const place = /\bat .*?(\/[^\s():]+:\d+)/.exec(error.stack ?? '')?.[1];
+  return error.message.split('\n')[0]! + (place ? ` (${place})` : '');
 }

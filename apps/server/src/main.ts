@@ -34,11 +34,14 @@ await main();
 
 async function main(): Promise<void> {
   const stops: Stop[] = [];
+  let isStopping = (): boolean => false;
   try {
     const config = readConfig();
-    obeySignals(config, stops);
+    isStopping = obeySignals(config, stops);
     await startParts(config, stops);
   } catch (error) {
+    // A start that a stop interrupted has not failed; the stop ends the process.
+    if (isStopping()) return;
     process.exitCode = isSluiceError(error) && isMisuse(error.code) ? EXIT_MISUSE : 1;
     // What is expected to go wrong has a message for people; for the rest the stack helps.
     console.error(isSluiceError(error) ? `sluice: ${error.message}` : error);
@@ -78,7 +81,8 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
   console.log(welcome(config, http.url, url, work));
 }
 
-function obeySignals(config: Config, stops: Stop[]): void {
+/** Returns whether a stop has begun. */
+function obeySignals(config: Config, stops: Stop[]): () => boolean {
   let firstAt: number | undefined;
   const obey = async (): Promise<void> => {
     if (firstAt !== undefined) {
@@ -89,9 +93,10 @@ function obeySignals(config: Config, stops: Stop[]): void {
     console.log('Stopping; press Ctrl-C again to stop at once');
     await stopParts(stops, config.stopDeadlineMs);
     console.log('Stopped');
-    process.exit(0);
+    process.exit();
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void obey());
+  return () => firstAt !== undefined;
 }
 
 /** What one part took from the time is missing for the next ones: the whole stop ends by the deadline. */

@@ -65,7 +65,9 @@ export class WorkerHost {
   /** Figures of the queues, from Redis, and of the workers here. While Redis is away only the latter are there. */
   readonly metrics: MetricsSource = async () => {
     const asked = prometheusText(this.#state === 'starting' ? [] : this.#queues);
-    const queues = await withDeadline(asked, FIGURES_DEADLINE_MS, () => new Error('too late')).catch(() => '');
+    const queues = await withDeadline(asked, FIGURES_DEADLINE_MS, () => new Error('too late')).catch(
+      () => '',
+    );
     return queues + this.#ownFigures();
   };
 

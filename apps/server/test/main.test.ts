@@ -1,12 +1,16 @@
 /** The server as a user meets it: start, ask, stop, start again, kill, start twice. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { RedisLink } from '@sluice/redis';
 import { startRedis, waitUntil } from '@sluice/testbed';
 import { newDataDir, processesIn, startServer } from './serverProcess.js';
+
+const HANDLERS = fileURLToPath(new URL('./handlers.js', import.meta.url));
 
 async function get(url: string, path: string): Promise<{ status: number; body: string }> {
   const response = await fetch(url + path);
@@ -49,7 +53,10 @@ test('its own Redis appends to a file, evicts nothing and listens on loopback on
 test('health, readiness and metrics are served', async () => {
   const server = await startServer(newDataDir());
   assert.deepEqual(await get(server.url, '/healthz'), { status: 200, body: '{"status":"ok"}\n' });
-  assert.deepEqual(await get(server.url, '/readyz'), { status: 200, body: '{"status":"ok","redis":"ok"}\n' });
+  assert.deepEqual(await get(server.url, '/readyz'), {
+    status: 200,
+    body: '{"status":"ok","redis":"ok","workers":"ok"}\n',
+  });
   const { status, body } = await get(server.url, '/metrics');
   assert.equal(status, 200);
   assert.match(body, /^sluice_redis_up 1$/m);
@@ -128,11 +135,56 @@ test('two signals at once are one wish', async () => {
   assert.match(server.output(), /^Stopped$/m);
 });
 
-test('a setting that makes no sense and a taken port are refused in one line', async () => {
-  await assert.rejects(
-    startServer(newDataDir(), { SLUICE_PORT: 'x' }),
-    /^Error: sluice: SLUICE_PORT is "x"[^\n]*\n$/,
-  );
+test('a setting that makes no sense is refused in one line, with exit code 2', async () => {
+  const module = (code: string): string => {
+    const file = join(newDataDir(), 'handlers.mjs');
+    writeFileSync(file, code);
+    return file;
+  };
+  const wrong: [name: string, value: string, reason: RegExp][] = [
+    ['SLUICE_PORT', 'x', /a whole number from 0 to 65535/],
+    ['SLUICE_PORT', '65536', /a whole number/],
+    ['SLUICE_HOST', '192.0.2.1', /listen on/],
+    ['SLUICE_LOG_LEVEL', 'loud', /debug, info, warn, error/],
+    ['SLUICE_STOP_DEADLINE_MS', '0', /a whole number from 1/],
+    ['SLUICE_LEASE_MS', '100', /a whole number from 500/],
+    ['SLUICE_DATA_DIR', '/dev/null/sluice', /ENOTDIR/],
+    ['SLUICE_QUEUES', 'a queue', /names of queues/],
+    ['SLUICE_QUEUES', 'mail,', /names of queues/],
+    ['SLUICE_QUEUES', 'mail:0', /a number from 1/],
+    ['SLUICE_QUEUES', 'mail:many', /names of queues/],
+    ['SLUICE_QUEUES', 'mail,mail:3', /none occurs twice/],
+    ['SLUICE_REDIS_URL', 'http://localhost', /redis:\/\/host:port/],
+    ['SLUICE_REDIS_URL', 'redis://me:secret@host:0', /me:\*\*\*@host/],
+    ['SLUICE_HANDLERS', '/nowhere/handlers.mjs', /cannot be loaded: Cannot find module/],
+    ['SLUICE_HANDLERS', module('throw new Error("no")'), /cannot be loaded: no \(.*handlers\.mjs:1\)/],
+    ['SLUICE_HANDLERS', module('export const other = 1'), /does not export "handlers"/],
+    ['SLUICE_HANDLERS', module('export const handlers = {}'), /empty/],
+    ['SLUICE_HANDLERS', module('export const handlers = { mail: 1 }'), /"mail" is no function/],
+  ];
+  for (const [name, value, reason] of wrong) {
+    await assert.rejects(
+      startServer(newDataDir(), { [name]: value }),
+      (error: Error & { exitCode: number }) => {
+        assert.equal(error.exitCode, 2, `${name}=${value}: ${error.message}`);
+        assert.match(error.message, new RegExp(`^sluice: ${name} is [^\\n]*\\n$`));
+        assert.match(error.message, reason);
+        return true;
+      },
+    );
+  }
+});
+
+test('a queue without a handler is refused, with exit code 2', async () => {
+  const env = { SLUICE_HANDLERS: HANDLERS, SLUICE_QUEUES: 'letters,postcards' };
+  await assert.rejects(startServer(newDataDir(), env), (error: Error & { exitCode: number }) => {
+    assert.equal(error.exitCode, 2);
+    assert.match(error.message, /handlers are for letters, parcels, and there is none for .* "postcards"/);
+    return true;
+  });
+});
+
+test('a taken port is refused in one line', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   const { port } = taken.address() as AddressInfo;

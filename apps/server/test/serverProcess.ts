@@ -1,6 +1,7 @@
 /** Runs the compiled server as a process of its own, the way `npm start` does, and talks to it from outside. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { makeOwnedFolder, spawnOwned, waitUntil } from '@sluice/testbed';
@@ -11,6 +12,8 @@ export interface ServerProcess {
   readonly pid: number;
   readonly url: string;
   readonly redisUrl: string;
+  /** The command that it proposes for adding a job. */
+  readonly addCommand: string;
   readonly output: () => string;
   /** Sends a signal and waits for the end; returns the exit code. */
   end(signal: NodeJS.Signals): Promise<number | null>;
@@ -25,6 +28,8 @@ export async function startServer(dataDir: string, env: Record<string, string> =
     env: { ...process.env, SLUICE_DATA_DIR: dataDir, SLUICE_PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  // A test that fails must not leave a server that keeps the test run waiting.
+  after(() => child.kill('SIGKILL'));
   let output = '';
   for (const stream of [child.stdout!, child.stderr!]) {
     stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
@@ -32,12 +37,13 @@ export async function startServer(dataDir: string, env: Record<string, string> =
   const ended = once(child, 'close') as Promise<[number | null]>;
   let hasEnded = false;
   void ended.then(() => (hasEnded = true));
-  await waitUntil('the server runs or gives up', () => hasEnded || /^Redis: /m.test(output));
-  if (hasEnded) throw new Error(output);
+  await waitUntil('the server runs or gives up', () => hasEnded || /^Handlers: /m.test(output));
+  if (hasEnded) throw Object.assign(new Error(output), { exitCode: (await ended)[0] });
   return {
     pid: child.pid!,
     url: /runs at (\S+)/.exec(output)![1]!,
     redisUrl: /^Redis: (redis:\/\/[^,\s]+)/m.exec(output)?.[1] ?? '',
+    addCommand: /^Add a job: (.+)$/m.exec(output)?.[1] ?? '',
     output: () => output,
     end: async (signal) => {
       child.kill(signal);

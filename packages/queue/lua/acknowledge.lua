@@ -8,11 +8,11 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local held = active .. session
 local names = cmsgpack.unpack(list)
 local state = redis.call('HMGET', held, unpack(names))
-local refused, special = {}, {}
+local refused, special, cancelled = {}, {}, {}
 
 local function early_answer()
   if not state[1] then return { 'LEASE_LOST' } end
-  local last_seq, last_token = state[2]:match('^(%d+):(%d*)')
+  local last_seq, last_token, alone = state[2]:match('^(%d+):(%d*)(.*)$')
   if tonumber(seq) < tonumber(last_seq) then return { 'STALE' } end
   if seq ~= last_seq then return nil end
   local again = {}
@@ -26,8 +26,16 @@ local function early_answer()
     end
   end
   local stored = redis.call('HGET', lanes .. session, lane)
-  if stored then refused, special = unpack(cmsgpack.unpack(stored)) end
-  return { 'REPEAT', last_token, now, cmsgpack.pack(again), 0, 16, refused, special, {}, -1 }
+  local said = stored and cmsgpack.unpack(stored)
+  if said and said[1] == seq then refused, special, cancelled = said[2], said[3], said[4] end
+  local flags = alone == '' and 16 or 24
+  return { 'REPEAT', last_token, now, cmsgpack.pack(again), 0, flags, refused, special, cancelled, -1 }
+end
+
+-- What a repetition has to say again, beside the jobs. An answer of an earlier call may stay: it is known by its number.
+local function keep_answer()
+  if #refused + #special + #cancelled == 0 then return end
+  redis.call('HSET', lanes .. session, lane, cmsgpack.pack({ seq, refused, special, cancelled }))
 end
 
 local function acknowledge()
@@ -57,7 +65,6 @@ local function acknowledge()
       end
     end
     names, done = good, #good - 2
-    redis.call('HSET', lanes .. session, lane, cmsgpack.pack({ refused, special }))
     if done == 0 then return end
   end
   redis.call('HDEL', held, unpack(names, 3))

@@ -13,19 +13,23 @@
 local now = now_ms()
 local last = redis.call('HGET', producer, lane)
 local repeating = lane:sub(1, 1) == '='
+
+-- What the call was answered. Plain calls on the same lane leave an older answer behind; theirs is empty.
+local function first_answer(of_lane)
+  local stored = redis.call('HGET', producer, of_lane .. ':answer')
+  local number, words = unpack(stored and cmsgpack.unpack(stored) or {})
+  return { 'REPEAT', now, number == seq and words or {} }
+end
+
 if repeating then
   -- "=lane" repeats a call whose outcome its caller never learned; see add.ts.
   local original = redis.call('HGET', producer, lane:sub(2))
   if original and original ~= 'A' .. seq and tonumber(original) and tonumber(original) >= tonumber(seq) then
-    local answer = redis.call('HGET', producer, lane:sub(2) .. ':answer')
-    return { 'REPEAT', now, answer and cmsgpack.unpack(answer) or {} }
+    return first_answer(lane:sub(2))
   end
 elseif last then
   if last == 'A' .. seq then return { 'ABANDONED', now, {} } end
-  if tonumber(last) and tonumber(last) >= tonumber(seq) then
-    local answer = redis.call('HGET', producer, lane .. ':answer')
-    return { 'REPEAT', now, answer and cmsgpack.unpack(answer) or {} }
-  end
+  if tonumber(last) and tonumber(last) >= tonumber(seq) then return first_answer(lane) end
 end
 local from_inbox = tonumber(inboxCount)
 if from_inbox > 0 and (redis.call('HGET', cfg, 'inboxTaken') or '0') ~= inboxTaken then
@@ -95,7 +99,7 @@ end
 if repeating then
   redis.call('HSET', producer, lane:sub(2), 'A' .. seq)
 else
-  redis.call('HSET', producer, lane, seq, lane .. ':answer', cmsgpack.pack(answer))
+  redis.call('HSET', producer, lane, seq, lane .. ':answer', cmsgpack.pack({ seq, answer }))
 end
 redis.call('PEXPIRE', producer, rememberMs)
 if ready then rouse() end

@@ -21,6 +21,7 @@
 local PROMOTED_PER_CALL = 200
 local CLAIM_BYTES = 8 * 1024 * 1024
 local BYTES_CHECKED_EVERY = 64 -- jobs; bounds how far a claim of large jobs can overshoot
+local SUSPECTS_LOOKED_AT = 20
 local META_FIELDS = 3 -- of a live session: its description and two lanes
 
 local answer = early_answer()
@@ -33,9 +34,11 @@ end
 
 local ids = {}
 local room = tonumber(want)
-local turn = tonumber(conf[2] or 0)
+-- Three turns in one number: of the lists (0–15), of the groups or the lists for an odd job, of the ring or the fresh groups.
+local turns = tonumber(conf[2] or 0)
+local turn, odd_to_groups, ring_first = turns % 16, turns % 32 >= 16, turns >= 32
 local rules = conf[3] and cjson.decode(conf[3]) or {}
-local flags, due_at, cancelled = 0, 0, {}
+local flags, due_at = 0, 0
 
 -- 1. How much may be claimed?
 local function earlier(at)
@@ -90,7 +93,12 @@ local function promote()
   end
   local packs = redis.call('HMGET', jobs, unpack(ids))
   for i, id in ipairs(ids) do
-    if packs[i] then place(id, packs[i], i <= returned) end
+    if packs[i] and packs[i]:byte(3) >= 16 then
+      -- It was there when a worker died: it runs alone, however often it is tried again.
+      redis.call('RPUSH', suspects, id)
+    elseif packs[i] then
+      place(id, packs[i], i <= returned)
+    end
   end
   redis.call('ZREM', delayed, unpack(ids))
   first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
@@ -107,46 +115,48 @@ if grouped then
   earlier(redis.call('ZRANGE', parked, 0, 0, 'WITHSCORES')[2])
 end
 
-local function group_has_room(name)
-  if rules.keyMaxActive and tonumber(redis.call('HGET', groupActive, name) or 0) >= rules.keyMaxActive then
-    shut_group(name, 'full')
-    return false
-  end
-  if rules.keyRateMax then
-    local key = groupRate .. name
-    if redis.call('LLEN', key) >= rules.keyRateMax then
-      local free_at = tonumber(redis.call('LINDEX', key, 0)) + rules.keyRatePerMs
-      if free_at > now then
-        shut_group(name, 'slow')
-        redis.call('ZADD', parked, free_at, name)
-        earlier(free_at)
-        return false
-      end
-    end
-    redis.call('RPUSH', key, now)
-    redis.call('LTRIM', key, -rules.keyRateMax, -1)
-    redis.call('PEXPIRE', key, rules.keyRatePerMs)
-  end
-  return true
+-- Why no job of a group may start, and from when on one may; nothing when there is room.
+local function limit_of(name)
+  if rules.keyMaxActive and tonumber(redis.call('HGET', groupActive, name) or 0) >= rules.keyMaxActive then return 'full' end
+  if not rules.keyRateMax then return nil end
+  local at = redis.call('LINDEX', groupRate .. name, -rules.keyRateMax)
+  if not at or tonumber(at) + rules.keyRatePerMs <= now then return nil end
+  earlier(tonumber(at) + rules.keyRatePerMs)
+  return 'slow', tonumber(at) + rules.keyRatePerMs
+end
+
+-- A job of a group starts.
+local function enter_group(name)
+  redis.call('HINCRBY', groupActive, name, 1)
+  if not rules.keyRateMax then return end
+  local key = groupRate .. name
+  redis.call('RPUSH', key, now)
+  redis.call('LTRIM', key, -rules.keyRateMax, -1)
+  redis.call('PEXPIRE', key, rules.keyRatePerMs)
 end
 
 -- Groups take turns, one job each. A group that has just become busy is served from `fresh`, which alternates with the
 -- ring of the others: it waits for nobody's backlog, and cannot starve them either.
 local function claim_from_groups(count)
-  local from_fresh = true
   local looked = 0
   while count > 0 and looked < 1000 do
     looked = looked + 1
-    local name = redis.call('LPOP', from_fresh and fresh or ring) or redis.call('LPOP', from_fresh and ring or fresh)
+    local name = redis.call('LPOP', ring_first and ring or fresh) or redis.call('LPOP', ring_first and fresh or ring)
     if not name then return end
-    from_fresh = not from_fresh
-    if redis.call('ZCARD', group .. name) == 0 then
+    ring_first = not ring_first
+    local left = redis.call('ZCARD', group .. name)
+    local shut, free_at = nil, nil
+    if left > 0 then shut, free_at = limit_of(name) end
+    if left == 0 then
       redis.call('HDEL', groups, name)
-    elseif group_has_room(name) then
+    elseif shut then
+      shut_group(name, shut)
+      if free_at then redis.call('ZADD', parked, free_at, name) end
+    else
+      enter_group(name)
       ids[#ids + 1] = redis.call('ZPOPMIN', group .. name)[1]
       count = count - 1
-      redis.call('HINCRBY', groupActive, name, 1)
-      if redis.call('ZCARD', group .. name) > 0 then redis.call('RPUSH', ring, name) else redis.call('HDEL', groups, name) end
+      if left > 1 then redis.call('RPUSH', ring, name) else redis.call('HDEL', groups, name) end
     end
   end
 end
@@ -187,13 +197,25 @@ local function claim_from_lists(count)
   end
 end
 
+-- The first suspect whose group has room, and that group.
+local function runnable_suspect()
+  for _, id in ipairs(redis.call('LRANGE', suspects, 0, SUSPECTS_LOOKED_AT - 1)) do
+    local name = options_of(redis.call('HGET', jobs, id)).g
+    if not name or not limit_of(name) then return id, name end
+  end
+end
+
 local suspected = redis.call('LLEN', suspects)
-if room > 0 and suspected > 0 then
+local suspect, suspect_group = nil, nil
+if room > 0 and suspected > 0 then suspect, suspect_group = runnable_suspect() end
+if suspect then
   local nurse = redis.call('HGET', cfg, 'nurse')
   local who, until_ms = '', 0
   if nurse then who, until_ms = nurse:match('^(.-) (%d+)$') end
   if idle == '1' then
-    ids[1] = redis.call('LPOP', suspects)
+    ids[1] = suspect
+    redis.call('LREM', suspects, 1, suspect)
+    if suspect_group then enter_group(suspect_group) end
     flags = flags + 8
     if suspected == 1 and nurse then redis.call('HDEL', cfg, 'nurse') end
   elseif who == session or tonumber(until_ms) < now then
@@ -205,8 +227,11 @@ if room > 0 and suspected > 0 then
 end
 if room > 0 and #ids == 0 then
   if grouped then
-    local share = waiting == 0 and room or math.floor(room / 2) + (room % 2) * (turn % 2)
-    if waiting > 0 and room % 2 == 1 then turn = (turn + 1) % 16 end
+    local share = waiting == 0 and room or math.floor(room / 2)
+    if waiting > 0 and room % 2 == 1 then
+      if odd_to_groups then share = share + 1 end
+      odd_to_groups = not odd_to_groups
+    end
     claim_from_groups(share)
     claim_from_lists(room - #ids)
     if #ids < room then claim_from_groups(room - #ids) end
@@ -261,15 +286,14 @@ if #ids > 0 then
   local bytes, buried = 0, 0
   for from = 1, #ids, BYTES_CHECKED_EVERY do
     if bytes > CLAIM_BYTES then
-      -- Too much for one reply: the rest goes back to where it will be found first.
-      for i = from, #ids do
+      -- Too much for one reply: the rest goes back to where it was, or where it will be found first.
+      for i = #ids, from, -1 do
         local packed = redis.call('HGET', jobs, ids[i])
-        if packed:byte(1) ~= TOMBSTONE then
+        if packed:byte(1) ~= TOMBSTONE and has(packed:byte(1), 32) then
           free(packed)
           redis.call('ZADD', delayed, 0, ids[i])
         else
-          redis.call('HDEL', jobs, ids[i])
-          buried = buried + 1
+          redis.call('LPUSH', waits[packed:byte(3) % 16], ids[i])
         end
       end
       more = true
@@ -304,13 +328,19 @@ if #ids > 0 then
       redis.call('PEXPIRE', rate, rules.ratePerMs)
     end
     if conf[4] then
-      redis.call('XADD', events, 'MAXLEN', '~', conf[4], '*', 'type', 'claimed', 'token', token, 'id', table.concat(ids, ' '))
+      local names = {}
+      for i = 1, count, 2 do names[#names + 1] = given[i] end
+      redis.call('XADD', events, 'MAXLEN', '~', conf[4], '*', 'type', 'claimed', 'token', token, 'id', table.concat(names, ' '))
     end
   end
 end
-records[2] = seq .. ':' .. token
+records[2] = seq .. ':' .. token .. (flags % 16 >= 8 and ':alone' or '')
 redis.call('HSET', held, unpack(records))
-if token ~= '' then redis.call('HSET', cfg, 'token', token, 'turn', turn) end
+keep_answer()
+if token ~= '' then
+  turns = turn + (odd_to_groups and 16 or 0) + (ring_first and 32 or 0)
+  redis.call('HSET', cfg, 'token', token, 'turn', turns)
+end
 
 if #ids > 0 and conf[5] == session then
   redis.call('HDEL', cfg, 'watch')

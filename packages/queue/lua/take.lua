@@ -52,6 +52,7 @@ if #ids > 0 then
 end
 records[2] = seq .. ':' .. token
 redis.call('HSET', held, unpack(records))
+keep_answer()
 if redis.call('EXISTS', wait) == 1 then
   more = true
   if redis.call('EXISTS', wake) == 0 then redis.call('RPUSH', wake, 1) end

@@ -93,7 +93,7 @@ export async function createChain<const Datas extends readonly unknown[]>(
   // Workers of the home slot's queue look after the chain. One that starts it has workers, or nothing ever starts.
   const home = planned.find((node) => node.refs.length === 0) ?? planned[0]!;
   const answers = await make(`chain:${id}`, planned, home, queues, step);
-  const jobs = list.map(({ key, queue }, i) => [key, { queue: queue.name, ...answers[i]! }] as const);
+  const jobs = list.map(({ key }, i) => [key, answers[i]!] as const);
   return { id, jobs: Object.fromEntries(jobs) };
 }
 
@@ -120,7 +120,7 @@ export async function dependOn(
   }
   node.refs = [...new Set(await Promise.all(after.map((ref) => register(queue, ref, node))))];
   const [answer] = await make(`job:${job.id}`, [node], node, new Map([[queue.name, queue]]), step);
-  return { queue: queue.name, ...answer! };
+  return answer!;
 }
 
 /** Completes chains whose maker died, or cancels them when they are too old for that. Called by workers now and then. */
@@ -339,7 +339,7 @@ async function carryOut(
     const added = await producer.addMany(
       group.map(({ job, refs, policy }) => ({ ...job, after: { refs, policy } })),
     );
-    group.forEach((node, i) => answers.set(node, added[i]!));
+    group.forEach((node, i) => answers.set(node, added![i]!));
     await step('added');
   }
   const wiring: Promise<void>[] = [];

@@ -53,8 +53,7 @@ export async function confirmCopies(
     const line = await lines.to(partition);
     if (asked.fsync) await line.checkFsync();
     try {
-      const answer = await line.add({ partition, job: own, requestId, asked });
-      return { queue: queue.name, ...answer };
+      return await line.add({ partition, job: own, requestId, asked });
     } catch (error) {
       // The owner of a cluster slot may have changed; whoever comes next asks for it.
       lines.forget(partition);

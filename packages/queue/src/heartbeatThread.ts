@@ -45,9 +45,8 @@ parentPort!.on('message', (message: ToThread) => {
 async function renew(watched: Watched, stopped: AbortSignal): Promise<void> {
   const { session, leaseMs, key } = watched;
   const link = linkTo(watched);
+  // The first beat comes at once: starting this thread may have taken a good part of the first lease.
   while (!stopped.aborted) {
-    await pause(leaseMs / beatsPerLease, undefined, { ref: true });
-    if (stopped.aborted) return;
     try {
       const reply = (await link.run(
         scripts.renew,
@@ -65,6 +64,7 @@ async function renew(watched: Watched, stopped: AbortSignal): Promise<void> {
       // Redis is away. Nobody can renew then, and everybody gets a fresh lease when it is back.
       if (!isSluiceError(error) || !error.retryable) await pause(checkEveryMs);
     }
+    await pause(leaseMs / beatsPerLease);
   }
 }
 

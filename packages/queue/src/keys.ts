@@ -7,6 +7,8 @@
 export const keyNames = {
   cfg: 'cfg',
   jobs: 'jobs',
+  /** The family; take.lua is given one of the six lists below under this name. */
+  wait: 'wait:',
   wait0: 'wait:0',
   wait1: 'wait:1',
   wait2: 'wait:2',

@@ -64,6 +64,17 @@ export interface UnpackedJob {
   payloadEnd: number;
 }
 
+/** The first eight bytes of a job. Jobs that are added together mostly share them. */
+export function makeHeader(flags: number, priority: number, createdMs: number): Buffer {
+  const since = Math.max(0, Math.floor(createdMs) - epochMs);
+  const header = Buffer.alloc(headerBytes);
+  header[0] = flags;
+  header[2] = priority;
+  header[3] = Math.floor(since / 2 ** 32);
+  header.writeUInt32BE(since >>> 0, 4);
+  return header;
+}
+
 export function writeHeader(
   to: Packer,
   flags: number,
@@ -71,21 +82,16 @@ export function writeHeader(
   createdMs: number,
   options: string,
 ): void {
-  const since = Math.max(0, Math.floor(createdMs) - epochMs);
-  to.byte(options ? flags | flag.options : flags);
-  to.byte(0);
-  to.byte(priority);
-  to.byte(Math.floor(since / 2 ** 32) & 0xff);
-  to.byte((since >>> 24) & 0xff);
-  to.byte((since >>> 16) & 0xff);
-  to.byte((since >>> 8) & 0xff);
-  to.byte(since & 0xff);
-  if (options) {
-    const length = Buffer.byteLength(options);
-    to.byte(length >>> 8);
-    to.byte(length & 0xff);
-    to.raw(options);
-  }
+  to.rawBytes(makeHeader(options ? flags | flag.options : flags, priority, createdMs));
+  if (options) writeOptions(to, options);
+}
+
+/** The options as they follow the header of a job that has the options flag. */
+export function writeOptions(to: Packer, options: string): void {
+  const length = Buffer.byteLength(options);
+  to.byte(length >>> 8);
+  to.byte(length & 0xff);
+  to.raw(options);
 }
 
 export function unpackJob(buffer: Buffer, start = 0, end = buffer.length): UnpackedJob {

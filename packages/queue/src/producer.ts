@@ -5,15 +5,15 @@
 // number, and remembering costs one small hash per producer instead of one entry per call.
 //
 // When Redis does not answer until the deadline, the outcome is unknown. The lane is then retired, because its call may
-// still be on its way, and the error carries the request id. A repetition under that id asks the script first: if the
-// original arrived, its answer holds; if not, it is marked as abandoned (a late arrival is then refused) and the job is
-// added under its id.
+// still be on its way, and the error carries the request id: producer, lane, number, and the position of the job in its call.
+// A repetition under that id asks the script first: if the original arrived, its answer holds; if not, it is marked as
+// abandoned (a late arrival is then refused) and the job is added under its id.
 import { isSluiceError } from '@sluice/base';
 import { queueErrors } from './errors.js';
 import { randomName } from './ids.js';
 import type { PartitionKeys } from './keys.js';
 import type { FailurePolicy, PreparedOptions } from './options.js';
-import { headerBytes, writeHeader } from './packed.js';
+import { headerBytes, makeHeader, writeHeader } from './packed.js';
 import type { Partition } from './partition.js';
 import { Packer } from './wire.js';
 
@@ -36,6 +36,7 @@ export interface NewJob {
 }
 
 export interface AddAnswer {
+  queue: string;
   id: string;
   duplicate: boolean;
 }
@@ -43,6 +44,8 @@ export interface AddAnswer {
 interface Call {
   jobs: NewJob[];
   bytes: number;
+  /** Producer, lane and number, once it has been sent. With a job's position in the call that is the job's request id. */
+  request: string;
   promise: Promise<AddAnswer[]>;
   resolve: (answers: AddAnswer[]) => void;
   reject: (error: unknown) => void;
@@ -75,7 +78,7 @@ export class Producer {
   }
 
   /** Accepts one job; it travels with whatever else is added in this tick. */
-  async add(job: NewJob): Promise<AddAnswer> {
+  add(job: NewJob): Promise<AddAnswer> {
     const call = this.#join(job, coalescedJobs);
     const position = call.jobs.length - 1;
     if (!this.#flushPlanned) {
@@ -86,28 +89,43 @@ export class Producer {
         this.#pump();
       });
     }
-    return (await call.promise)[position]!;
+    // One promise per add: an async function would make three, and this runs a hundred thousand times a second.
+    return call.promise.then(
+      (answers) => answers[position]!,
+      (error: unknown) => {
+        throw this.#explain(error, job.id, `${call.request}.${position}`);
+      },
+    );
   }
 
-  /** Accepts many jobs; the answers are in their order. */
-  async addMany(jobs: NewJob[]): Promise<AddAnswer[]> {
-    // Positions are found again by call, because a call holds either plain or special jobs.
-    const calls: Call[] = [];
-    const places: [Call, number][] = [];
+  /** Accepts many jobs; the answers are in their order, or nothing when all of them were added as they are. */
+  async addMany(jobs: NewJob[]): Promise<AddAnswer[] | undefined> {
+    const joined = new Set<Call>();
+    // A call holds either plain or special jobs. Only the answers of special ones say more than "added".
+    const places = new Map<number, [Call, number]>();
     for (let i = 0; i < jobs.length; i++) {
       const call = this.#join(jobs[i]!, maxJobsPerCall);
-      if (calls[calls.length - 1] !== call && !calls.includes(call)) calls.push(call);
-      places.push([call, call.jobs.length - 1]);
+      joined.add(call);
+      if (!isPlain(jobs[i]!)) places.set(i, [call, call.jobs.length - 1]);
     }
     this.#closeOpenCalls();
     this.#pump();
+    const calls = [...joined];
     const outcomes = await Promise.allSettled(calls.map((call) => call.promise));
-    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-    if (failed) throw failed.reason;
-    const answers = new Map(
-      calls.map((call, i) => [call, (outcomes[i] as PromiseFulfilledResult<AddAnswer[]>).value]),
+    outcomes.forEach((outcome, i) => {
+      if (outcome.status === 'fulfilled') return;
+      throw this.#explain(outcome.reason, calls[i]!.jobs[0]!.id, `${calls[i]!.request}.0`);
+    });
+    if (places.size === 0) return undefined;
+    const answers = await Promise.all(
+      jobs.map(async (job, i) => {
+        const place = places.get(i);
+        return place
+          ? (await place[0].promise)[place[1]]!
+          : { queue: this.#queue, id: job.id, duplicate: false };
+      }),
     );
-    return places.map(([call, position]) => answers.get(call)![position]!);
+    return answers;
   }
 
   /** One call of its own, outside the lanes: a repetition, a call on another connection, or messages from the inbox. */
@@ -116,22 +134,26 @@ export class Producer {
     how: { requestId?: string; partition?: Partition; inbox?: { taken: string; count: number } },
   ): Promise<{ status: string; answers: AddAnswer[] }> {
     const partition = how.partition ?? this.#partition;
-    if (how.requestId !== undefined) {
-      const [producerId, lane, seq] = parseRequestId(how.requestId);
+    const { requestId, inbox } = how;
+    if (requestId !== undefined) {
+      const [producerId, lane, seq, position] = parseRequestId(requestId);
       const keys = { ...partition.keys, producer: partition.keys.producer + producerId };
-      return this.#sendSpecial(partition, keys, `=${lane}`, seq, jobs, how.inbox);
+      try {
+        return await this.#sendSpecial(partition, keys, `=${lane}`, seq, jobs, { inbox, position });
+      } catch (error) {
+        throw this.#explain(error, jobs[0]!.id, requestId);
+      }
     }
     const lane = this.#takeLane();
-    const sent = await this.#sendSpecial(
-      partition,
-      this.#keys,
-      String(lane.number),
-      lane.seq,
-      jobs,
-      how.inbox,
-    );
-    this.#idleLanes.push(lane);
-    return sent;
+    try {
+      const sent = await this.#sendSpecial(partition, this.#keys, String(lane.number), lane.seq, jobs, {
+        inbox,
+      });
+      this.#idleLanes.push(lane);
+      return sent;
+    } catch (error) {
+      throw this.#explain(error, jobs[0]!.id, `${this.id}.${lane.number}.${lane.seq}.0`);
+    }
   }
 
   #join(job: NewJob, most: number): Call {
@@ -178,6 +200,7 @@ export class Producer {
   }
 
   async #send(lane: Lane, call: Call): Promise<void> {
+    call.request = `${this.id}.${lane.number}.${lane.seq}`;
     try {
       const answers = isPlain(call.jobs[0]!)
         ? await this.#sendPlain(lane, call)
@@ -188,7 +211,7 @@ export class Producer {
     } catch (error) {
       // A refused call leaves the lane usable; an unanswered one may still arrive, so its lane is never used again.
       if (!isSluiceError(error, 'REDIS_UNAVAILABLE')) this.#idleLanes.push(lane);
-      call.reject(this.#explain(error, call.jobs[0]!.id, `${this.id}.${lane.number}.${lane.seq}`));
+      call.reject(error);
     } finally {
       this.#lanesInUse--;
       this.#pendingJobs -= call.jobs.length;
@@ -202,17 +225,23 @@ export class Producer {
     const entries = new Packer(call.bytes + 5);
     const idsByPriority: string[][] = [];
     entries.array(jobs.length * 2);
+    const headers: Buffer[] = [];
     for (const job of jobs) {
-      writeId(entries, job.id);
-      writeJob(entries, job, createdMs);
+      const kind = job.flags * 8 + job.options.priority;
+      headers[kind] ??= makeHeader(job.flags, job.options.priority, createdMs);
+      entries.short(job.id);
+      const start = entries.begin();
+      entries.rawBytes(headers[kind]);
+      writePayload(entries, job);
+      entries.end(start);
       (idsByPriority[job.options.priority] ??= []).push(job.id);
     }
-    const lists = new Packer(call.bytes + 100);
+    const lists = new Packer(jobs.length * 33 + 100);
     lists.array(idsByPriority.filter(Boolean).length * 2);
     idsByPriority.forEach((ids, priority) => {
       lists.int(priority);
       lists.array(ids.length);
-      for (const id of ids) writeId(lists, id);
+      for (const id of ids) lists.short(id);
     });
     const reply = (await this.#partition.runWith(
       this.#keys,
@@ -221,7 +250,7 @@ export class Producer {
       { deadlineMs: this.#deadlineMs },
     )) as [Buffer, number];
     this.#partition.clock.observe(reply[1]);
-    return jobs.map((job) => ({ id: job.id, duplicate: false }));
+    return jobs.map((job) => ({ queue: this.#queue, id: job.id, duplicate: false }));
   }
 
   async #sendSpecial(
@@ -230,36 +259,28 @@ export class Producer {
     lane: string,
     seq: number,
     jobs: NewJob[],
-    inbox?: { taken: string; count: number },
+    how: { inbox?: { taken: string; count: number } | undefined; position?: number } = {},
   ): Promise<{ status: string; answers: AddAnswer[] }> {
+    const { inbox, position = 0 } = how;
     const createdMs = partition.clock.nowMs();
     const items = new Packer(jobs.reduce((sum, job) => sum + boundOf(job), 100));
     items.array(jobs.length);
     for (const job of jobs) writeItem(items, job, createdMs);
-    let reply: [Buffer, number, Buffer[]];
-    try {
-      reply = (await partition.runWith(
-        keys,
-        'addEach',
-        {
-          lane,
-          seq,
-          rememberMs,
-          items: items.take(),
-          inboxTaken: inbox?.taken ?? '0',
-          inboxCount: inbox?.count ?? 0,
-        },
-        { deadlineMs: this.#deadlineMs },
-      )) as [Buffer, number, Buffer[]];
-    } catch (error) {
-      throw this.#explain(
-        error,
-        jobs[0]!.id,
-        `${keys.producer.split(':').pop()}.${lane.replace('=', '')}.${seq}`,
-      );
-    }
+    const inboxTaken = inbox?.taken ?? '0';
+    const inboxCount = inbox?.count ?? 0;
+    const reply = (await partition.runWith(
+      keys,
+      'addEach',
+      { lane, seq, rememberMs, items: items.take(), inboxTaken, inboxCount },
+      { deadlineMs: this.#deadlineMs },
+    )) as [Buffer, number, Buffer[]];
     partition.clock.observe(reply[1]);
-    return { status: reply[0].toString(), answers: decodeAnswers(reply[2], jobs) };
+    const status = reply[0].toString();
+    // A repetition asks for one job of its call; the script answers for all of them.
+    return {
+      status,
+      answers: decodeAnswers(this.#queue, reply[2], jobs, status === 'REPEAT' ? position : 0),
+    };
   }
 
   #explain(error: unknown, id: string, requestId: string): unknown {
@@ -272,8 +293,8 @@ export class Producer {
   }
 }
 
-function parseRequestId(requestId: string): [string, string, number] {
-  const match = /^([\w-]+)\.(\d+)\.(\d+)$/.exec(requestId);
+function parseRequestId(requestId: string): [string, string, number, number] {
+  const match = /^([\w-]+)\.(\d+)\.(\d+)\.(\d+)$/.exec(requestId);
   if (!match) {
     throw queueErrors.OPTION_INVALID({
       option: 'requestId',
@@ -281,7 +302,7 @@ function parseRequestId(requestId: string): [string, string, number] {
       allowed: 'the requestId of an ADD_UNKNOWN error',
     });
   }
-  return [match[1]!, match[2]!, Number(match[3])];
+  return [match[1]!, match[2]!, Number(match[3]), Number(match[4])];
 }
 
 function isPlain(job: NewJob): boolean {
@@ -297,7 +318,7 @@ function newCall(): Call {
   });
   // A call that fails while its callers are still being collected must not end the process.
   promise.catch(() => {});
-  return { jobs: [], bytes: 0, promise, resolve, reject };
+  return { jobs: [], bytes: 0, request: '', promise, resolve, reject };
 }
 
 /** An upper bound of what a job takes on the wire: exact lengths would mean encoding it twice. */
@@ -310,22 +331,15 @@ function boundOf(job: NewJob): number {
   return payload + (job.id.length + json.length + uniqueKey.length) * 3 + refs + dead + headerBytes + 200;
 }
 
-function writeId(to: Packer, id: string): void {
-  // Generated ids are short ASCII; own ids may be anything.
-  if (id.length < 32 && isAscii(id)) to.short(id);
-  else to.text(id);
-}
-
-function isAscii(text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 127) return false;
-  return true;
+function writePayload(to: Packer, { payload }: NewJob): void {
+  if (typeof payload === 'string') to.raw(payload);
+  else to.rawBytes(payload);
 }
 
 function writeJob(to: Packer, job: NewJob, createdMs: number): void {
   const start = to.begin();
   writeHeader(to, job.options.flags | job.flags, job.options.priority, createdMs, job.options.json);
-  if (typeof job.payload === 'string') to.raw(job.payload);
-  else to.rawBytes(job.payload);
+  writePayload(to, job);
   to.end(start);
 }
 
@@ -346,11 +360,12 @@ function writeItem(to: Packer, job: NewJob, createdMs: number): void {
   to.text(job.dead?.title ?? '');
 }
 
-function decodeAnswers(words: Buffer[], jobs: NewJob[]): AddAnswer[] {
+function decodeAnswers(queue: string, words: Buffer[], jobs: NewJob[], from: number): AddAnswer[] {
   // A repetition of a plain call has no stored answer: all of its jobs were added.
-  if (words.length === 0) return jobs.map((job) => ({ id: job.id, duplicate: false }));
+  if (words.length === 0) return jobs.map(({ id }) => ({ queue, id, duplicate: false }));
   return jobs.map((_, i) => ({
-    id: words[2 * i + 1]!.toString(),
-    duplicate: words[2 * i]!.toString() === 'DUPLICATE',
+    queue,
+    id: words[2 * (from + i) + 1]!.toString(),
+    duplicate: words[2 * (from + i)]!.toString() === 'DUPLICATE',
   }));
 }

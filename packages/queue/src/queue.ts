@@ -83,6 +83,7 @@ export class Queue<Data = unknown, Result = unknown> {
   readonly #producers: Producer[];
   readonly #workers = new Set<Worker<Data, Result>>();
   #declared: Promise<void> | undefined;
+  #isDeclared = false;
   #closed = false;
 
   constructor(name: string, options: QueueOptions<Data>) {
@@ -110,23 +111,24 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   /** Adds one job. Resolves when Redis has it. */
-  async add(data: Data, options?: AddOptions): Promise<AddedJob> {
-    const job = this.options.schema
-      ? await this.#prepareChecked(data, options)
-      : this.#prepare(data, options);
-    await this.ready();
-    if (options && (options.after || options.durability || options.requestId))
-      return this.#addWithCare(job, options);
-    const answer = await this.#producers[this.#partitionFor(job)]!.add(job);
-    return { queue: this.name, id: answer.id, duplicate: answer.duplicate };
+  add(data: Data, options?: AddOptions): Promise<AddedJob> {
+    const careful = options && (options.after || options.durability || options.requestId);
+    if (!this.#isDeclared || this.options.schema || careful) return this.#addSlowly(data, options);
+    try {
+      const job = this.#prepare(data, options);
+      return this.#producers[this.#partitionFor(job)]!.add(job);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** Adds many jobs, in one call per thousand. */
   async addMany(jobs: readonly ({ data: Data } & AddOptions)[]): Promise<AddedJob[]> {
     await this.ready();
     const prepared: NewJob[] = [];
-    for (const { data, ...options } of jobs) {
-      if (options.after || options.durability || options.requestId) {
+    for (const job of jobs) {
+      const options = hasOptions(job) ? job : undefined;
+      if (options && (options.after || options.durability || options.requestId)) {
         throw queueErrors.OPTION_INVALID({
           option: 'after, durability and requestId',
           value: 'given',
@@ -134,11 +136,13 @@ export class Queue<Data = unknown, Result = unknown> {
         });
       }
       prepared.push(
-        this.options.schema ? await this.#prepareChecked(data, options) : this.#prepare(data, options),
+        this.options.schema
+          ? await this.#prepareChecked(job.data, options)
+          : this.#prepare(job.data, options),
       );
     }
     const answers = await this.#addPrepared(prepared);
-    return answers.map(({ id, duplicate }) => ({ queue: this.name, id, duplicate }));
+    return answers ?? prepared.map(({ id }) => ({ queue: this.name, id, duplicate: false }));
   }
 
   /** Runs `handler` for each job, up to `concurrency` at a time. */
@@ -212,6 +216,7 @@ export class Queue<Data = unknown, Result = unknown> {
   async close(deadlineMs?: number): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    this.#isDeclared = false;
     await Promise.all([...this.#workers].map((worker) => worker.stop(deadlineMs)));
     closeDurability(this);
     this.#link.close();
@@ -290,7 +295,18 @@ export class Queue<Data = unknown, Result = unknown> {
     return [first, ...this.partitions.filter((partition) => partition !== first)];
   }
 
-  async #addPrepared(jobs: NewJob[]) {
+  async #addSlowly(data: Data, options: AddOptions | undefined): Promise<AddedJob> {
+    const job = this.options.schema
+      ? await this.#prepareChecked(data, options)
+      : this.#prepare(data, options);
+    await this.ready();
+    if (options && (options.after || options.durability || options.requestId))
+      return this.#addWithCare(job, options);
+    return this.#producers[this.#partitionFor(job)]!.add(job);
+  }
+
+  /** The answers in the order of the jobs, or nothing when all of them were added as they are. */
+  async #addPrepared(jobs: NewJob[]): Promise<AddAnswer[] | undefined> {
     if (this.partitions.length === 1) return this.#producers[0]!.addMany(jobs);
     const buckets = new Map<number, number[]>();
     jobs.forEach((job, i) => {
@@ -303,7 +319,9 @@ export class Queue<Data = unknown, Result = unknown> {
     await Promise.all(
       [...buckets].map(async ([index, places]) => {
         const part = await this.#producers[index]!.addMany(places.map((i) => jobs[i]!));
-        places.forEach((place, k) => (answers[place] = part[k]!));
+        places.forEach((place, k) => {
+          answers[place] = part?.[k] ?? { queue: this.name, id: jobs[place]!.id, duplicate: false };
+        });
       }),
     );
     return answers;
@@ -321,7 +339,7 @@ export class Queue<Data = unknown, Result = unknown> {
     if (options.after) return dependOn(this, job, options.after, options.onDependencyFailure ?? 'cancel');
     if (options.durability) return confirmCopies(this, partition, job, options.durability, options.requestId);
     const { answers } = await this.producerFor(partition).addApart([job], { requestId: options.requestId! });
-    return { queue: this.name, id: answers[0]!.id, duplicate: answers[0]!.duplicate };
+    return answers[0]!;
   }
 
   #startWorker(worker: Worker<Data, Result>): Worker<Data, Result> {
@@ -355,7 +373,13 @@ export class Queue<Data = unknown, Result = unknown> {
         });
       }
     }
+    this.#isDeclared = !this.#closed;
   }
+}
+
+function hasOptions(job: object): boolean {
+  for (const name in job) if (name !== 'data') return true;
+  return false;
 }
 
 function toJson(data: unknown): string {

@@ -66,9 +66,10 @@ test('the jobs of live workers are never touched, however long they run', async 
     },
     { leaseMs },
   );
+  await queue.addMany([{ data: 1 }]);
+  await eventually(() => runs === 1);
   const other = bed.twin(t, queue);
   await other.work(() => void runs++, { leaseMs, concurrency: 1 }).start();
-  await queue.addMany([{ data: 1 }]);
   await sleep(leaseMs * 3 + 500);
   await eventually(async () => (await queue.counts()).active === 0);
   assert.equal(runs, 1);
@@ -152,11 +153,11 @@ test('after an outage longer than the lease, live workers keep their jobs', asyn
     },
     { leaseMs },
   );
-  const other = bed.twin(t, queue);
-  await other.work((job) => runs.push(job.id), { leaseMs, concurrency: 1 }).start();
   await worker.start();
   const { id } = await queue.add(1);
   await runs.reach(1);
+  const other = bed.twin(t, queue);
+  await other.work((job) => runs.push(job.id), { leaseMs, concurrency: 1 }).start();
   bed.redis.pause();
   await sleep(leaseMs * 2.5);
   bed.redis.resume();

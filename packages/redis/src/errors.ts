@@ -4,10 +4,11 @@ import { defineErrors } from '@sluice/base';
 
 export const redisErrors = defineErrors({
   REDIS_UNAVAILABLE: {
-    message: (d: { what: string; waitedMs: number; outcomeUnknown: boolean }) =>
-      `Redis did not answer "${d.what}" within ${d.waitedMs} ms` +
-      (d.outcomeUnknown ? '; it may or may not have run, repeating it is safe' : '; nothing was sent') +
-      '. Check that the server is up and reachable.',
+    message: (d: { what: string; waitedMs: number; outcomeUnknown: boolean; reason: string }) =>
+      `Redis did not do "${d.what}" within ${d.waitedMs} ms` +
+      (d.reason === '' ? '' : ` (${d.reason})`) +
+      (d.outcomeUnknown ? '; it may or may not have run, repeating it is safe.' : '; it has not run.') +
+      ' Check that the server is up and reachable.',
     retryable: true,
   },
   REDIS_FULL: {

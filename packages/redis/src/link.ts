@@ -12,18 +12,23 @@ import type { ClusterOptions, RedisOptions } from 'ioredis';
 import { redisErrors } from './errors.js';
 import type { Script, ScriptArgument } from './script.js';
 import { parseTarget, tlsOptions } from './target.js';
-import type { RedisTarget } from './target.js';
+import type { RedisTarget, TlsContents } from './target.js';
 
 /** How long a call may take in all, its repetitions included. */
 export const defaultDeadlineMs = 10_000;
 /** A single attempt may take this long. */
 const attemptMs = 4_000;
-/** A socket that brought nothing at all during a whole attempt of this length is taken for half-open and replaced. */
-const silentMs = 250;
-/** A connection that has not become ready by then is given up for a new one: its greeting may have been lost. */
+/** Making a connection may take this long, for each host that is tried. */
+const connectMs = 1_500;
+/** A connection that has not become ready by then, for each host that is tried, is given up for a new one: its greeting may
+ *  have been lost. Longer than `connectMs`, so that a host which is away does not keep the next one from being tried. */
 const greetingMs = 2_000;
+/** A socket that brought nothing for this long, while a call ran into its limit, is taken for half-open and replaced. */
+const silentMs = 250;
 const firstPauseMs = 10;
 const longestPauseMs = 500;
+/** A cluster's map is read again this often; whenever a call meets trouble it is read at once. */
+const mapEveryMs = 60_000;
 
 export interface LinkOptions {
   /** Shown by CLIENT LIST. */
@@ -34,31 +39,41 @@ export interface LinkOptions {
 
 export interface CallOptions {
   deadlineMs?: number;
-  /** Gives up early: the caller has lost interest. */
-  signal?: AbortSignal;
 }
 
 type Reply = unknown;
 type Named<N extends string, V> = { readonly [name in N]: V };
 
-/** Errors that pass by themselves; the same command is worth another attempt. */
-const passing = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY |NOREPLICAS|UNBLOCKED|MISCONF)/;
-const connection =
-  /Connection is closed|Stream isn't writeable|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|All sentinels|Cluster isn't ready|Failed to refresh slots|max(imum)? number of clients|Too many Cluster redirections|Command timed out|None of startup nodes|ended/i;
+/** Answers of a Redis that will soon answer otherwise: the same command is worth another attempt. */
+const passing =
+  /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY |NOREPLICAS|UNBLOCKED|MISCONF|ERR max number of clients)/;
+/** Greetings that were answered so are not answered otherwise until somebody changes something. */
+const unwelcome = /^(WRONGPASS|NOAUTH|NOPERM|ERR (AUTH|invalid password|DB index))/;
+const wrongDatabase = /^ERR DB index/;
+/** Troubles of a connection with which the command has certainly not been sent. */
+const unsent = /isn't (writeable|ready)/;
 
 export class RedisLink {
   readonly target: RedisTarget;
   #client: Redis | Cluster;
-  #options: LinkOptions;
+  readonly #options: LinkOptions;
+  /** Read once: a file that is gone later must not break a reconnection. */
+  readonly #tls: TlsContents | undefined;
   #closed = false;
-  #lastReplyMs = 0;
   #openedMs = 0;
+  /** Since when a call has been waiting without any reply on this connection. */
+  #waitingSinceMs: number | undefined;
+  /** What the connection last complained of, until it is ready. */
+  #trouble: Error | undefined;
+  /** Calls that wait for a greeting, told when there is one or something is wrong. */
+  #expecting = new Set<() => void>();
   /** Ends of the attempts under way, called when the socket goes away. */
   #underWay = new Set<(error: Error) => void>();
 
   constructor(target: string | RedisTarget, options: LinkOptions = {}) {
     this.target = parseTarget(target);
     this.#options = options;
+    this.#tls = this.target.tls && tlsOptions(this.target.tls);
     this.#client = this.#open();
   }
 
@@ -89,19 +104,25 @@ export class RedisLink {
     return this.#attemptUntil(command, options, () => this.#send(command, args));
   }
 
-  /** One attempt, without repetition: for blocking commands, whose caller watches over them. */
-  async once(command: string, args: ScriptArgument[], limitMs: number): Promise<Reply> {
-    const end = performance.now() + limitMs;
-    await this.#untilReady(end);
-    return this.#attempt(() => this.#send(command, args), limitMs);
+  /** The same command on every master of a cluster, or on the one server. */
+  async callEverywhere(command: string, args: ScriptArgument[], options?: CallOptions): Promise<Reply[]> {
+    const send = () => {
+      const client = this.#client;
+      const nodes = client instanceof Cluster ? client.nodes('master') : [client];
+      return Promise.all(nodes.map((node) => node.callBuffer(command, ...args)));
+    };
+    return (await this.#attemptUntil(command, options, send)) as Reply[];
   }
 
-  /** Sends a command to every master of a cluster, or to the one server. */
-  async callEverywhere(command: string, args: ScriptArgument[]): Promise<Reply[]> {
-    const client = this.#client;
-    if (!(client instanceof Cluster)) return [await this.call(command, args)];
-    const [first, ...rest] = command.split(' ');
-    return Promise.all(client.nodes('master').map((node) => node.call(first!, ...rest, ...args)));
+  /** One attempt, without repetition: for blocking commands, whose caller watches over them. */
+  async once(command: string, args: ScriptArgument[], limitMs: number): Promise<Reply> {
+    const start = performance.now();
+    try {
+      await this.#untilReady(start + limitMs);
+      return await this.#attempt(() => this.#send(command, args), limitMs - (performance.now() - start));
+    } catch (error) {
+      throw this.#explain(command, error, start, mayHaveRun(error));
+    }
   }
 
   /** Drops the connection and makes a new one: for a socket that hangs. */
@@ -117,7 +138,7 @@ export class RedisLink {
     if (this.#closed) return;
     this.#closed = true;
     this.#client.disconnect();
-    this.#lose(redisErrors.REDIS_CLOSED({ what: 'a pending call' }));
+    this.#lose(new Error('Connection is closed.'));
   }
 
   async #evaluate(script: Script, list: ScriptArgument[]): Promise<Reply> {
@@ -144,27 +165,18 @@ export class RedisLink {
     let cause: unknown;
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
       const leftMs = limitMs - (performance.now() - start);
-      if (this.#closed) throw redisErrors.REDIS_CLOSED({ what });
-      if (leftMs <= 0 || options?.signal?.aborted) {
-        throw redisErrors.REDIS_UNAVAILABLE(
-          { what, waitedMs: Math.round(performance.now() - start), outcomeUnknown },
-          { cause },
-        );
-      }
+      if (leftMs <= 0 || this.#closed) throw this.#explain(what, cause, start, outcomeUnknown);
       try {
         if (!this.ready) await this.#untilReady(start + limitMs);
-        if (!this.ready) continue;
-        return await this.#attempt(send, Math.min(attemptMs, leftMs));
+        if (this.ready) return await this.#attempt(send, Math.min(attemptMs, leftMs));
       } catch (error) {
         cause = error;
-        if (this.#closed) throw redisErrors.REDIS_CLOSED({ what }, { cause });
-        const message = error instanceof Error ? error.message : String(error);
-        if (message.startsWith('OOM')) throw redisErrors.REDIS_FULL({ what }, { cause });
-        if (message.startsWith('READONLY')) this.replaceConnection();
-        else if (connection.test(message)) outcomeUnknown = true;
-        else if (!passing.test(message))
-          throw redisErrors.REDIS_REFUSED({ what, reason: message }, { cause });
-        await wait(pauseMs * (0.5 + Math.random() / 2));
+        // After an attempt of unknown outcome a refusal says nothing about that one: only an answer or the deadline ends it.
+        if (isRefusal(error) && !outcomeUnknown) throw this.#explain(what, error, start, false);
+        if (isAnswer(error) && error.message.startsWith('READONLY')) this.replaceConnection();
+        outcomeUnknown ||= mayHaveRun(error);
+        if (this.#client instanceof Cluster && this.ready) this.#client.refreshSlotsCache();
+        await wait(Math.min(pauseMs * (0.5 + Math.random() / 2), leftMs));
       }
     }
   }
@@ -174,108 +186,168 @@ export class RedisLink {
       const end = (error: Error) => {
         clearTimeout(timer);
         this.#underWay.delete(end);
+        if (isAnswer(error)) this.#hear();
         reject(error);
       };
-      const sentMs = performance.now();
       const timer = setTimeout(() => {
         end(new Error('Command timed out'));
-        if (limitMs >= silentMs && this.#lastReplyMs < sentMs) this.replaceConnection();
+        if (this.#seemsHalfOpen()) this.replaceConnection();
       }, limitMs);
       this.#underWay.add(end);
+      this.#waitingSinceMs ??= performance.now();
       send().then((reply) => {
         clearTimeout(timer);
         this.#underWay.delete(end);
-        this.#lastReplyMs = performance.now();
+        this.#hear();
         resolve(reply);
       }, end);
     });
   }
 
+  #hear(): void {
+    this.#waitingSinceMs = this.#underWay.size > 0 ? performance.now() : undefined;
+  }
+
+  /**
+   * On one connection any reply shows that it lives. On a cluster other nodes answer while one is silent, so a call that ran
+   * into its limit is enough there, but not more often than an attempt lasts.
+   */
+  #seemsHalfOpen(): boolean {
+    const nowMs = performance.now();
+    if (this.#waitingSinceMs !== undefined && nowMs - this.#waitingSinceMs >= silentMs) return true;
+    return this.#client instanceof Cluster && nowMs - this.#openedMs >= attemptMs;
+  }
+
+  /** Waits for a greeting; throws when the server will not have us. */
   async #untilReady(end: number): Promise<void> {
     while (!this.ready && !this.#closed) {
       const leftMs = end - performance.now();
       if (leftMs <= 0) return;
-      if (performance.now() - this.#openedMs > greetingMs) this.replaceConnection();
+      if (this.#trouble && unwelcome.test(this.#trouble.message)) throw this.#trouble;
+      const patienceMs = greetingMs * this.target.hosts.length;
+      if (performance.now() - this.#openedMs > patienceMs) this.replaceConnection();
       await new Promise<void>((resolve) => {
-        const client = this.#client;
         const done = () => {
           clearTimeout(timer);
-          client.off('ready', done);
+          this.#expecting.delete(done);
           resolve();
         };
         const timer = setTimeout(done, Math.min(leftMs, longestPauseMs));
-        client.once('ready', done);
+        this.#expecting.add(done);
       });
     }
   }
 
+  #explain(what: string, cause: unknown, start: number, outcomeUnknown: boolean): Error {
+    if (this.#closed) return redisErrors.REDIS_CLOSED({ what }, { cause });
+    const trouble = cause ?? this.#trouble;
+    const reason = trouble instanceof Error ? trouble.message : '';
+    if (isRefusal(trouble) && !outcomeUnknown) {
+      if (reason.startsWith('OOM')) return redisErrors.REDIS_FULL({ what }, { cause });
+      return redisErrors.REDIS_REFUSED({ what, reason }, { cause });
+    }
+    const waitedMs = Math.round(performance.now() - start);
+    return redisErrors.REDIS_UNAVAILABLE({ what, waitedMs, outcomeUnknown, reason }, { cause: trouble });
+  }
+
   #lose(error: Error): void {
+    if (this.#closed) for (const tell of [...this.#expecting]) tell();
     for (const end of [...this.#underWay]) end(error);
   }
 
   #open(): Redis | Cluster {
     this.#openedMs = performance.now();
+    this.#waitingSinceMs = undefined;
+    const common = baseOptions(this.target, this.#options, this.#tls);
     const client =
-      this.target.mode === 'cluster'
-        ? openCluster(this.target, this.#options)
-        : openOne(this.target, this.#options);
+      this.target.mode === 'cluster' ? openCluster(this.target, common) : openOne(this.target, common);
     client.on('ready', () => {
-      if (client === this.#client) this.#options.onState?.('ready');
+      if (client !== this.#client) return;
+      this.#trouble = undefined;
+      for (const tell of [...this.#expecting]) tell();
+      this.#options.onState?.('ready');
     });
     client.on('close', () => {
       if (client !== this.#client) return;
       this.#openedMs = performance.now();
+      this.#waitingSinceMs = undefined;
       this.#lose(new Error('Connection is closed.'));
       if (!this.#closed) this.#options.onState?.('lost');
     });
-    // Without a listener ioredis prints to the console; every failure also reaches the caller of a command.
-    client.on('error', () => {});
+    client.on('error', (error: Error) => {
+      if (client !== this.#client) return;
+      this.#trouble = rootOf(error);
+      for (const tell of [...this.#expecting]) tell();
+      // The client would go on with database 0.
+      if (wrongDatabase.test(error.message)) client.disconnect(true);
+    });
     return client;
   }
 }
 
-function baseOptions(target: RedisTarget, options: LinkOptions): RedisOptions {
+/** Redis itself said it; everything else is a trouble of the connection. */
+function isAnswer(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+function isRefusal(error: unknown): boolean {
+  return isAnswer(error) && !passing.test(error.message);
+}
+
+function mayHaveRun(error: unknown): boolean {
+  return !isAnswer(error) && !(error instanceof Error && unsent.test(error.message));
+}
+
+/** A cluster client says that all nodes failed; why the last of them did is more useful. */
+function rootOf(error: Error & { lastNodeError?: Error }): Error {
+  return error.lastNodeError ?? error;
+}
+
+function baseOptions(target: RedisTarget, options: LinkOptions, tls: TlsContents | undefined): RedisOptions {
   return {
     ...(target.username && { username: target.username }),
     ...(target.password && { password: target.password }),
-    ...(target.tls && { tls: tlsOptions(target.tls) }),
+    ...(tls && { tls }),
     ...(options.name && { connectionName: options.name }),
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    connectTimeout: attemptMs,
+    connectTimeout: connectMs,
     disableClientInfo: true,
     noDelay: true,
     keepAlive: 5_000,
   };
 }
 
-function openOne(target: RedisTarget, options: LinkOptions): Redis {
+function openOne(target: RedisTarget, common: RedisOptions): Redis {
   const retryStrategy = (times: number) => Math.min(20 * times, longestPauseMs);
-  const common = { ...baseOptions(target, options), retryStrategy, ...(target.db && { db: target.db }) };
+  const options = { ...common, retryStrategy, ...(target.db && { db: target.db }) };
   if (target.mode === 'sentinel') {
     return new Redis({
-      ...common,
+      ...options,
       sentinels: target.hosts,
       name: target.master!,
       sentinelRetryStrategy: retryStrategy,
-      ...(target.tls && { enableTLSForSentinelMode: true }),
+      sentinelCommandTimeout: connectMs,
+      ...(common.tls && { enableTLSForSentinelMode: true, sentinelTLS: common.tls }),
     });
   }
-  return new Redis({ ...common, ...target.hosts[0]! });
+  return new Redis({ ...options, ...target.hosts[0]! });
 }
 
-function openCluster(target: RedisTarget, options: LinkOptions): Cluster {
+function openCluster(target: RedisTarget, redisOptions: RedisOptions): Cluster {
   const clusterOptions: ClusterOptions = {
-    redisOptions: { ...baseOptions(target, options) },
+    redisOptions,
     enableOfflineQueue: false,
     clusterRetryStrategy: (times) => Math.min(20 * times, longestPauseMs),
     clusterNodeRetryStrategy: (times) => Math.min(50 * times, longestPauseMs),
-    slotsRefreshTimeout: 2_000,
-    slotsRefreshInterval: 2_000,
+    slotsRefreshTimeout: connectMs,
+    slotsRefreshInterval: mapEveryMs,
     maxRedirections: 16,
-    retryDelayOnFailover: 50,
+    // Zero: a command whose connection was lost may have run, and is repeated here or not at all.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: 20,
   };
   return new Cluster(target.hosts, clusterOptions);

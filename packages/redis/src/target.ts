@@ -34,8 +34,10 @@ const schemes: Record<string, { mode: RedisTarget['mode']; tls: boolean }> = {
 
 const targetPattern = /^([a-z+]+):\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/;
 
+const tlsParameters = ['caFile', 'certFile', 'keyFile', 'serverName'] as const;
+
 export function parseTarget(target: string | RedisTarget): RedisTarget {
-  if (typeof target !== 'string') return target;
+  if (typeof target !== 'string') return checkTarget(target);
   const refuse = (reason: string) => redisErrors.REDIS_TARGET({ target: hidePassword(target), reason });
   const match = targetPattern.exec(target);
   if (!match) throw refuse('it is not a URL');
@@ -45,9 +47,13 @@ export function parseTarget(target: string | RedisTarget): RedisTarget {
   const hosts = hostList!.split(',').map((item) => parseHost(item, refuse));
   if (kind.mode === 'single' && hosts.length > 1) throw refuse('one server has one host');
   const parameters = new URLSearchParams(query ?? '');
+  for (const name of parameters.keys()) {
+    if (!kind.tls || !tlsParameters.some((known) => known === name))
+      throw refuse(`"${name}" means nothing here`);
+  }
   const parsed: RedisTarget = { mode: kind.mode, hosts };
-  if (username) parsed.username = decodeURIComponent(username);
-  if (password) parsed.password = decodeURIComponent(password);
+  if (username) parsed.username = decode(username, refuse);
+  if (password) parsed.password = decode(password, refuse);
   if (kind.mode === 'sentinel') {
     if (!path) throw refuse('the name of the master group is missing');
     parsed.master = path;
@@ -59,7 +65,7 @@ export function parseTarget(target: string | RedisTarget): RedisTarget {
   }
   if (kind.tls) {
     parsed.tls = {};
-    for (const name of ['caFile', 'certFile', 'keyFile', 'serverName'] as const) {
+    for (const name of tlsParameters) {
       const value = parameters.get(name);
       if (value) parsed.tls[name] = value;
     }
@@ -73,13 +79,39 @@ export function describeTarget(target: RedisTarget): string {
   return `${target.mode} ${hosts}${target.master ? `/${target.master}` : ''}`;
 }
 
+export type TlsContents = ReturnType<typeof tlsOptions>;
+
 export function tlsOptions(files: TlsFiles) {
   return {
-    ...(files.caFile && { ca: readFileSync(files.caFile) }),
-    ...(files.certFile && { cert: readFileSync(files.certFile) }),
-    ...(files.keyFile && { key: readFileSync(files.keyFile) }),
+    ...(files.caFile && { ca: readPem(files.caFile) }),
+    ...(files.certFile && { cert: readPem(files.certFile) }),
+    ...(files.keyFile && { key: readPem(files.keyFile) }),
     ...(files.serverName && { servername: files.serverName }),
   };
+}
+
+function readPem(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    throw redisErrors.REDIS_TARGET({ target: file, reason: 'the file cannot be read' }, { cause });
+  }
+}
+
+function checkTarget(target: RedisTarget): RedisTarget {
+  const refuse = (reason: string) =>
+    redisErrors.REDIS_TARGET({ target: JSON.stringify(target.hosts), reason });
+  if (!Array.isArray(target.hosts) || target.hosts.length === 0) throw refuse('it has no hosts');
+  if (target.mode === 'sentinel' && !target.master) throw refuse('the name of the master group is missing');
+  return target;
+}
+
+function decode(text: string, refuse: (reason: string) => Error): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw refuse('a % in the user or password is not followed by two hexadecimal digits');
+  }
 }
 
 function parseHost(item: string, refuse: (reason: string) => Error): { host: string; port: number } {
@@ -91,5 +123,5 @@ function parseHost(item: string, refuse: (reason: string) => Error): { host: str
 }
 
 function hidePassword(url: string): string {
-  return url.replace(/:[^:@/]*@/, ':***@');
+  return url.replace(/\/\/([^:/]*):.*@/, '//$1:***@');
 }

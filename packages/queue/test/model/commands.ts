@@ -5,9 +5,9 @@
 // command moves that time into the past.
 import fc from 'fast-check';
 import { bytes, leaseMs, word } from './calls.js';
-import { flag, groupOf, optionsOf, packedOf } from './model.js';
+import { flag, optionsOf, packedOf } from './model.js';
 import type { ModelJob, NewItem } from './model.js';
-import { Moment, fromWire, toWire } from './foretold.js';
+import { Moment, toWire } from './foretold.js';
 import { makeJob, makePayload } from './world.js';
 import type { Producer, Worker, World } from './world.js';
 
@@ -204,7 +204,7 @@ define<{ by: number; count: number; twice: boolean; copies: number }>(
   },
 );
 
-function foreignItem(id: string, message: string): NewItem {
+export function foreignItem(id: string, message: string): NewItem {
   const malformed = message.startsWith('not');
   const job: ModelJob = { ...makeJob(id, 1, 3), payload: message, flags: malformed ? flag.binary : flag.foreign };
   const grave = malformed ? { detail: '{"malformed":true}', print: prints[0]!, title: 'malformed' } : { detail: '', print: '', title: '' };
@@ -474,7 +474,7 @@ define<{ limit: number }>('expire', { limit: few }, (world, { limit }) => world.
 define<{ what: number; letter: number; newest: boolean; limit: number }>(
   'readLetters',
   { what: fc.nat(3), letter: number, newest: fc.boolean(), limit: few },
-  async (world, { what, letter, newest, limit }) => {
+  (world, { what, letter, newest, limit }) => {
     const ids = [...world.model.dead.keys()];
     const print = what % 2 === 0 ? '' : pick(prints, letter)!;
     if (what === 0) return world.calls.letters([...ids, 'nobody'], limit * 100);
@@ -487,8 +487,8 @@ define<{ what: number; letter: number; newest: boolean; limit: number }>(
 
 // ── Chains ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const refOf = (id: string) => `q:0/${id}`;
-const idOf = (ref: string) => ref.slice(ref.indexOf('/') + 1);
+export const refOf = (id: string) => `q:0/${id}`;
+export const idOf = (ref: string) => ref.slice(ref.indexOf('/') + 1);
 
 interface BlockDraw {
   by: number;
@@ -588,11 +588,11 @@ define<TickDraw>(
 // ── Time ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** A moment of the past, each another one. */
-function past(world: World): number {
-  return Date.now() - 1e8 - world.delayMs() / 100;
+export function past(world: World): number {
+  return Math.floor(Date.now() - 1e8 - world.delayMs() / 100);
 }
 
-async function setScore(world: World, key: string, member: string, score: number, mean: () => void): Promise<void> {
+export async function setScore(world: World, key: string, member: string, score: number, mean: () => void): Promise<void> {
   // Whoever sleeps until that time wakes up.
   for (const worker of world.workers.values()) worker.hungry = true;
   await world.calls.command('ZADD', [key, 'XX', score, bytes(member)], mean);
@@ -603,14 +603,14 @@ define<{ job: number }>('dueComes', { job: number }, async (world, { job }) => {
   const waiting = [...delayed].filter(([, at]) => at.ms > Date.now() + 1e6);
   const chosen = pick(waiting, job);
   if (!chosen) return;
-  const score = Math.floor(past(world));
+  const score = past(world);
   await setScore(world, world.calls.keys.delayed, chosen[0], score, () => delayed.set(chosen[0], new Moment(score)));
 });
 
 define<{ session: number }>('leaseEnds', { session: number }, async (world, { session }) => {
   const chosen = pick(world.model.liveSessions, session);
   if (!chosen) return;
-  const score = Math.floor(past(world));
+  const score = past(world);
   await setScore(world, world.calls.keys.sessions, chosen.name, score, () => (chosen.at = new Moment(score)));
 });
 
@@ -624,7 +624,7 @@ define<{ cut: boolean }>('outage', { cut: fc.boolean() }, async (world, { cut })
   world.calls.ledger.outage(Date.now() + leaseMs / 2);
   if (!cut) return;
   for (const chosen of world.model.liveSessions) {
-    const score = Math.floor(past(world));
+    const score = past(world);
     await setScore(world, keys.sessions, chosen.name, score, () => (chosen.at = new Moment(score)));
   }
 });
@@ -668,7 +668,7 @@ define<{ job: number }>('memoryEnds', { job: number }, async (world, { job }) =>
 /** The logs of a job that is remembered end by themselves, at the same time. */
 export async function endMemory(world: World, id: string): Promise<void> {
   const { ended, logs } = world.model;
-  const score = Math.floor(past(world));
+  const score = past(world);
   if (logs.get(id)?.ends) await world.calls.command('DEL', [bytes(world.calls.keys.logs + id)], () => logs.delete(id));
   await setScore(world, world.calls.keys.ended, id, score, () => (ended.get(id)!.until = new Moment(score)));
 }
@@ -680,8 +680,8 @@ define<{ count: number }>('windowMoves', { count: few }, async (world, { count }
   if (before.length === 0) return;
   for (const worker of world.workers.values()) worker.hungry = true;
   const old = Math.min(count, before.length);
-  if (old === before.length) return calls.command('DEL', [calls.keys.rate], () => (model.rate = []));
-  for (let i = 0; i < old; i++) {
+  if (old === before.length) await calls.command('DEL', [calls.keys.rate], () => (model.rate = []));
+  for (let i = 0; i < old && old < before.length; i++) {
     const at = before[i]! > Date.now() - pauseMs ? before[i]! - 2 * pauseMs : before[i]!;
     await calls.command('LSET', [calls.keys.rate, i, at], () => (model.rate[i] = at));
   }
@@ -702,7 +702,7 @@ define<{ group: number; count: number }>('groupWindowMoves', { group: number, co
   }
   const parked = model.parked.get(name);
   if (parked === undefined || parked < Date.now()) return;
-  const score = Math.floor(past(world));
+  const score = past(world);
   await setScore(world, calls.keys.parked, name, score, () => model.parked.set(name, score));
 });
 
@@ -717,18 +717,13 @@ define<object>('nurseTires', {}, async (world) => {
 define<{ name: number }>('tickComes', { name: fc.nat(1) }, async (world, { name }) => {
   const schedule = scheduleNames[name]!;
   if (!world.model.ticks.has(schedule)) return;
-  const score = Math.floor(past(world));
+  const score = past(world);
   await setScore(world, world.calls.keys.ticks, schedule, score, () => world.model.ticks.set(schedule, score));
 });
 
 define<{ chain: number }>('chainComes', { chain: number }, async (world, { chain }) => {
   const chosen = pick([...world.model.chains], chain);
   if (!chosen) return;
-  const score = Math.floor(past(world));
+  const score = past(world);
   await setScore(world, world.calls.keys.chainsDue, chosen[0], score, () => (chosen[1].due = new Moment(score)));
 });
-
-export function groupNameOf(job: ModelJob): string | undefined {
-  const group = groupOf(job);
-  return group === undefined ? undefined : fromWire(group);
-}

@@ -14,6 +14,7 @@ const tombstone = '\xff';
 const prioritySpan = 1e12;
 const triesKept = 20;
 const nurseMs = 10_000;
+const watchLapseMs = 50;
 const headsLookedAt = 20;
 const suspectsLookedAt = 20;
 const operationsKept = 1_000;
@@ -191,7 +192,7 @@ export class Model {
   ticks = new Map<string, number>();
   stats = new Map<string, number>();
   happened: string[][] = [];
-  declared = false;
+  partitions: string | undefined;
   token = '';
   listTurn = 0;
   oddToGroups = false;
@@ -259,9 +260,8 @@ export class Model {
   // ── Adding ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   declare(partitions: string, now: Moment): Foretold {
-    if (this.declared && partitions !== '1') return ['MISMATCH', '1', layout];
-    this.declared = true;
-    return ['OK', now];
+    this.partitions ??= partitions;
+    return this.partitions === partitions ? ['OK', now] : ['MISMATCH', this.partitions, layout];
   }
 
   add(producer: string, lane: string, seq: number, jobs: ModelJob[], now: Moment): Foretold {
@@ -360,13 +360,9 @@ export class Model {
 
   open(name: string, leaseMs: number, description: string, now: Moment): Foretold {
     const known = this.sessions.get(name);
-    if (known && !known.live) return ['USED'];
+    if (known) return known.live ? ['OK', now] : ['USED'];
     this.#surviveOutage(now, leaseMs);
     this.renewed = now;
-    if (known) {
-      known.at = now.plus(leaseMs);
-      return ['OK', now];
-    }
     const lanes = new Map(['#0', '#1'].map((lane) => [lane, { seq: 0, token: '', alone: false }]));
     const session: Session = {
       ...{ name, live: true, at: now.plus(leaseMs), description, lanes, worker: undefined },
@@ -554,6 +550,8 @@ export class Model {
       if (!watcher || watcher.name === call.session || watcher.at.ms < nowMs) {
         this.watch = call.session;
         flags |= 32;
+      } else {
+        dueAt = watcher.at.ms + watchLapseMs;
       }
     }
 
@@ -1427,8 +1425,8 @@ export class Model {
     const set = (name: string, value: Foretold | undefined) => {
       if (value !== undefined) fields.set(name, value);
     };
-    if (this.declared) {
-      set('partitions', '1');
+    if (this.partitions !== undefined) {
+      set('partitions', this.partitions);
       set('layout', layout);
     }
     if (this.token !== '') set('token', this.token);

@@ -105,7 +105,12 @@ export class World {
 
   async openWorker(): Promise<Worker> {
     const worker = new Worker(this.name('s'));
-    await this.send('open', () => this.calls.open(worker.name));
+    // A copy that is older than the whole life of its session would begin it anew; nothing on the way lasts that long.
+    let isNew = true;
+    await this.send('open', async () => {
+      if (isNew || this.model.sessions.has(worker.name)) await this.calls.open(worker.name);
+      isNew = false;
+    });
     this.workers.set(worker.name, worker);
     return worker;
   }
