@@ -70,15 +70,13 @@ export class Observer {
     ]);
     const now = Date.now();
     for (const session of live) {
-      const known = this.#seen.get(session);
-      if (known) {
-        known.seenAt = now;
-        continue;
-      }
-      const description = await raw.hget(`${base}active:${session}`, '#');
-      if (description === null) continue;
+      const [description, ...lanes] = await raw.hmget(`${base}active:${session}`, '#', '#0', '#1');
+      if (!description) continue;
       const { pid } = JSON.parse(description) as { pid: number };
-      this.#seen.set(session, { session, partition, pid, bornAt: now, seenAt: now, goneAt: null });
+      const known = this.#seen.get(session) ?? { session, partition, pid, used: false, bornAt: now, seenAt: now, goneAt: null };
+      known.seenAt = now;
+      known.used ||= lanes.some((lane) => lane !== '0:');
+      this.#seen.set(session, known);
     }
     const there = new Set([...live, ...marked]);
     for (const [session, line] of this.#seen) {

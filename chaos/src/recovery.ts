@@ -39,7 +39,7 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
   const troubles = troublesOf(evidence, deaths);
   const rescueMs: number[] = [];
 
-  for (const { session, pid, bornAt, goneAt } of sessions) {
+  for (const { session, pid, used, bornAt, goneAt } of sessions) {
     if (goneAt === null) continue;
     const diedAt = deaths.get(pid) ?? Infinity;
     const askedAt = terms.get(pid) ?? Infinity;
@@ -60,7 +60,7 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
             `in ${hinderedMs} ms of which nobody could (promised: lease + 1 s = ${leaseMs + promisedMs} ms)`,
         );
       }
-    } else if (!troubles.some((trouble) => excuses(trouble, pid, goneAt, leaseMs))) {
+    } else if (used && !troubles.some((trouble) => excuses(trouble, pid, goneAt, leaseMs))) {
       object(`session ${session} of process ${pid} was taken at ${goneAt}, though the process was alive and well`);
     }
   }

@@ -1,40 +1,45 @@
 // Delivery is at least once: a worker may die after its effect and before it could say so, or be given up and wake up later.
-// Two guards in the place that is written to make the effect happen once, whatever dies: the job's id as the
-// idempotency key, and the token of the claim, which only grows, as the fence.
+// Two guards, in the places that are written to, make the effect happen once all the same.
 import { Queue } from '@sluice/queue';
 
-/** Stands for a table of yours; both checks and the write are one transaction there. */
-const account = { cents: 0, booked: new Set<string>(), fence: 0n };
-
-function deposit(cents: number, key: string, token: string): string {
-  if (BigInt(token) < account.fence) return 'refused: a newer worker has been here';
-  account.fence = BigInt(token);
-  if (account.booked.has(key)) return 'nothing to do: it was booked before';
-  account.booked.add(key);
-  account.cents += cents;
-  return 'booked';
+/** An idempotency key: whoever brings it again changes nothing. Payment providers work like this. */
+const charges = new Set<string>();
+function charge(key: string): string {
+  if (charges.has(key)) return 'charged before';
+  charges.add(key);
+  return 'charged';
 }
 
-const deposits = new Queue<{ cents: number }>('deposits', {
+/** A fence: UPDATE invoice SET text = $1, token = $2 WHERE id = $3 AND token <= $2. */
+const invoice = { text: '', token: 0n };
+function save(text: string, token: string): string {
+  if (BigInt(token) < invoice.token) return `refused "${text}"`;
+  Object.assign(invoice, { text, token: BigInt(token) });
+  return `saved "${text}"`;
+}
+
+const invoices = new Queue<{ cents: number }>('invoices', {
   redis: process.argv[2] ?? 'redis://127.0.0.1:6379',
   backoff: { type: 'fixed', delayMs: 50 },
 });
 
-let firstToken = '';
-deposits.work(async (job) => {
-  firstToken ||= job.token;
-  console.log(deposit(job.data.cents, job.id, job.token));
-  if (job.attempt === 1) throw new Error('the power went out before anybody heard of it');
+let wakeUpLater = () => '';
+invoices.work(async (job) => {
+  console.log(charge(job.id)); // the job's id is the same in every attempt
+  if (job.attempt === 1) {
+    wakeUpLater = () => save('an outdated text', job.token);
+    throw new Error('the network is gone, and the worker thinks that it failed');
+  }
+  console.log(save(`${job.data.cents} cents`, job.token)); // its token grows with every claim
 });
 
-const { id } = await deposits.add({ cents: 500 }, { id: 'deposit-1' });
-await deposits.result(id);
-console.log(deposit(500, 'deposit-2', firstToken), '(a worker that slept through it all)');
-console.log(account.cents);
-await deposits.close();
+const { id } = await invoices.add({ cents: 500 }, { id: 'invoice-1' });
+await invoices.result(id);
+console.log(wakeUpLater());
+await invoices.close();
 
 // Prints:
-// booked
-// nothing to do: it was booked before
-// refused: a newer worker has been here (a worker that slept through it all)
-// 500
+// charged
+// charged before
+// saved "500 cents"
+// refused "an outdated text"

@@ -8,8 +8,8 @@ const added = await letters.addMany([
   { data: 'newsletter', priority: 5 }, // 0 is the most urgent, 5 the least
   { data: 'invoice' }, // 3 unless stated
   { data: 'new password', priority: 0 },
-  { data: 'reminder', delayMs: 200 },
-  { data: 'birthday card', runAt: new Date(Date.now() + 400) },
+  { data: 'reminder', priority: 5, delayMs: 200 },
+  { data: 'birthday card', priority: 5, runAt: new Date(Date.now() + 2_000) },
 ]);
 
 letters.work((job) => console.log(job.data), { concurrency: 1 });

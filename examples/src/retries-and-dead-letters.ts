@@ -19,19 +19,17 @@ const ada = await payments.add({ card: 'ada' });
 const eve = await payments.add({ card: 'stolen' });
 await Promise.allSettled([payments.result(ada.id), payments.result(eve.id)]);
 
-for (const { letters } of [await payments.dead.list()]) {
-  for (const { data, attemptCount, error } of letters.toReversed())
-    console.log(data, attemptCount, error.message);
-}
+const { letters } = await payments.dead.list(); // newest first
+for (const { data, attemptCount, error } of letters) console.log(data, attemptCount, error.message);
 
 bankIsDown = false;
-const { moved } = await payments.dead.replay({ text: 'bank' });
-console.log(`replayed ${moved}`);
+const { moved } = await payments.dead.replay({ text: 'bank' }); // or one by its id, a group by its cause, all
 await payments.result(ada.id);
+console.log(`${moved} was replayed`);
 await payments.close();
 
 // Prints:
-// { card: 'stolen' } 1 the card is blocked
 // { card: 'ada' } 3 the bank does not answer
-// replayed 1
+// { card: 'stolen' } 1 the card is blocked
 // charged ada
+// 1 was replayed

@@ -11,6 +11,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local last = redis.call('HGET', producer, lane)
 if last then
   if last == 'A' .. seq then return { 'ABANDONED', now } end
+  last = last:match('%d+') -- also of an abandoned call: those before it on its lane have been answered
   if tonumber(last) and tonumber(last) >= tonumber(seq) then return { 'REPEAT', now } end
 end
 local fields, queues = cmsgpack.unpack(entries), cmsgpack.unpack(lists)

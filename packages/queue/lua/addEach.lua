@@ -29,6 +29,7 @@ if repeating then
   end
 elseif last then
   if last == 'A' .. seq then return { 'ABANDONED', now, {} } end
+  last = last:match('%d+') -- also of an abandoned call: those before it on its lane have been answered
   if tonumber(last) and tonumber(last) >= tonumber(seq) then return first_answer(lane) end
 end
 local from_inbox = tonumber(inboxCount)
@@ -84,7 +85,7 @@ for _, item in ipairs(cmsgpack.unpack(items)) do
     elseif delay ~= '' then
       set_due(id, now + tonumber(delay))
     elseif run_at ~= '' then
-      set_due(id, tonumber(run_at))
+      set_due(id, math.max(tonumber(run_at), 1)) -- 0 would overtake everybody
     else
       place(id, packed, false)
       ready = true

@@ -47,8 +47,9 @@ local function leave()
   if has(packed:byte(1), 32) then
     local name = options_of(packed).g
     redis.call('ZREM', group .. name, id)
-    if redis.call('HGET', groups, name) ~= 'ready' then redis.call('HINCRBY', cfg, 'held', -1) end
-    return 'waiting'
+    if redis.call('HGET', groups, name) == 'ready' then return 'waiting' end
+    redis.call('HINCRBY', cfg, 'held', -1)
+    return 'blocked'
   end
   return 'listed'
 end

@@ -7,6 +7,7 @@
 -- KEYS groups HASH, group ZSET, fresh LIST, ring LIST, groupActive HASH
 -- ARGV leaseMs, chunk
 -- Returns {'NONE'}, {'GRACE'} or {'RESCUED', session, jobs moved, 1 while more remain else 0, ids}
+local TRIES_KEPT = 20 -- as in finish.lua
 local now = now_ms()
 survive_outage(now, tonumber(leaseMs))
 local session = redis.call('ZRANGE', rescuing, 0, 0)[1]
@@ -33,7 +34,10 @@ for _, id in ipairs(redis.call('HRANDFIELD', held, chunk)) do
     free(packed)
     redis.call('RPUSH', suspects, id)
     local try = { packed:byte(2) + 1, now, 'crash', worker, 'WORKER_CRASHED', 'the worker died while it ran the job', '' }
-    redis.call('RPUSH', tries .. id, cjson.encode(try))
+    if redis.call('RPUSH', tries .. id, cjson.encode(try)) > TRIES_KEPT then
+      redis.call('LSET', tries .. id, 1, '')
+      redis.call('LREM', tries .. id, 1, '')
+    end
     moved[#moved + 1] = id
   else
     redis.call('HDEL', held, id)

@@ -128,12 +128,18 @@ export class Claimer {
     const { leaseMs, description } = this.#worker;
     while (!this.#closing) {
       const session = randomName();
+      const beat = Heartbeat.shared().watch(this.#worker, this.partition, session, (why) => this.#lose(why));
       try {
+        await beat.ready;
         const [status, now] = (await this.partition.run('open', { session, leaseMs, description })) as [
           Buffer,
           number,
         ];
-        if (status.toString() !== 'OK') continue;
+        if (status.toString() !== 'OK') {
+          beat.stop();
+          continue;
+        }
+        beat.begin();
         this.partition.clock.observe(now);
         this.session = session;
         this.holder = { session, partition: this.partition };
@@ -142,9 +148,7 @@ export class Claimer {
           seq: 0,
           busy: false,
         }));
-        this.#beat = Heartbeat.shared().watch(this.#worker, this.partition, session, (why) =>
-          this.#lose(why),
-        );
+        this.#beat = beat;
         this.#earliestDeadlineMs = 0;
         this.#isOpen = true;
         this.#hungry = true;
@@ -152,6 +156,7 @@ export class Claimer {
         this.pump();
         return;
       } catch (error) {
+        beat.stop();
         if (!isSluiceError(error) || !error.retryable) throw error;
         this.#worker.degraded(error);
       }
@@ -342,6 +347,7 @@ export class Claimer {
     if (bits & flags.ticks) void this.duties.runSchedules().then(() => this.look());
     this.duties.sweepSometimes();
     this.pump();
+    this.#worker.checkDrained();
   }
 
   #dispatch(token: string, jobs: Buffer, alone: boolean, nowMs: number): number {
@@ -385,8 +391,10 @@ export class Claimer {
   async #sendChunk(script: 'settle' | 'retry', chunk: WireValue[]): Promise<void> {
     const { session } = this;
     const reply = await this.#untilAnswered(script, { session, items: pack(chunk) });
+    // A session that was lost meanwhile has taken its items, and their count, with it.
+    if (session !== this.session) return;
     this.#itemsUnderWay -= chunk.length;
-    if (session !== this.session || !reply) return;
+    if (!reply) return;
     if (reply[0].toString() === 'LEASE_LOST') return this.#lose('LEASE_LOST');
     reply.slice(1).forEach((word, i) => {
       if (String(word) === 'ALREADY') this.#worker.refused(String((chunk[i] as WireValue[])[0]));
@@ -430,8 +438,8 @@ export class Claimer {
     this.#itemsUnderWay = 0;
     this.#settling = [];
     this.#returning = [];
-    for (const lane of this.#lanes) if (lane.busy) lane.seq = -1;
     this.#worker.lost(this, queueErrors.LEASE_LOST({ session }), why);
-    if (!this.#closing) void this.open();
+    if (this.#closing) return;
+    void this.open().catch((error: unknown) => this.#worker.degraded(error));
   }
 }

@@ -30,12 +30,13 @@ export interface Watched {
 }
 
 export type ToThread = { watch: Watched } | { forget: number };
-export interface FromThread {
-  lost: number;
-  why: string;
-}
+export type FromThread = { ready: true } | { lost: number; why: string };
 
 export interface Beat {
+  /** The thread is there. A session is opened after that: starting a thread on a busy machine may take a whole lease. */
+  readonly ready: Promise<void>;
+  /** The session has been opened: renew it. */
+  begin(): void;
   setDeadline(atMs: number): void;
   stop(): void;
 }
@@ -46,6 +47,7 @@ export class Heartbeat {
   readonly #turned = new BigInt64Array(new SharedArrayBuffer(8));
   readonly #lost = new Map<number, (why: string) => void>();
   readonly #ticker: NodeJS.Timeout;
+  readonly #ready: Promise<void>;
   #keys = 0;
 
   static shared(): Heartbeat {
@@ -61,7 +63,14 @@ export class Heartbeat {
       workerData: this.#turned.buffer,
     });
     this.#thread.unref();
-    this.#thread.on('message', (message: FromThread) => this.#lost.get(message.lost)?.(message.why));
+    this.#ready = new Promise((resolve, reject) => {
+      this.#thread.once('message', () => resolve());
+      this.#thread.once('error', reject);
+    });
+    this.#ready.catch(() => {});
+    this.#thread.on('message', (message: FromThread) => {
+      if ('lost' in message) this.#lost.get(message.lost)?.(message.why);
+    });
     this.#thread.on('error', (error) => {
       // Without a heartbeat every lease runs out: better to begin again than to work unseen.
       Heartbeat.#shared = undefined;
@@ -74,21 +83,21 @@ export class Heartbeat {
     const deadline = new BigInt64Array(new SharedArrayBuffer(8));
     const { defaults } = worker.queue;
     this.#lost.set(key, onLost);
-    this.#send({
-      watch: {
-        key,
-        target: partition.link.target,
-        keys: { ...partition.keys },
-        session,
-        leaseMs: worker.leaseMs,
-        worker: worker.name,
-        timeoutMs: defaults.timeoutMs,
-        attempts: defaults.attempts,
-        backoff: typeof defaults.backoff === 'function' ? defaultBackoff : defaults.backoff,
-        deadline: deadline.buffer,
-      },
-    });
+    const watch: Watched = {
+      key,
+      target: partition.link.target,
+      keys: { ...partition.keys },
+      session,
+      leaseMs: worker.leaseMs,
+      worker: worker.name,
+      timeoutMs: defaults.timeoutMs,
+      attempts: defaults.attempts,
+      backoff: typeof defaults.backoff === 'function' ? defaultBackoff : defaults.backoff,
+      deadline: deadline.buffer,
+    };
     return {
+      ready: this.#ready,
+      begin: () => this.#send({ watch }),
       setDeadline: (atMs) => {
         Atomics.store(
           deadline,

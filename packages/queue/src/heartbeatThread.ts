@@ -41,11 +41,11 @@ parentPort!.on('message', (message: ToThread) => {
     stops.delete(message.forget);
   }
 });
+parentPort!.postMessage({ ready: true } satisfies FromThread);
 
 async function renew(watched: Watched, stopped: AbortSignal): Promise<void> {
   const { session, leaseMs, key } = watched;
   const link = linkTo(watched);
-  // The first beat comes at once: starting this thread may have taken a good part of the first lease.
   while (!stopped.aborted) {
     try {
       const reply = (await link.run(

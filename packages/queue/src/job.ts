@@ -18,18 +18,11 @@ export class Job<Data = unknown> {
   readonly id: string;
   readonly queue: string;
   readonly data: Data;
-  /** 1 in the first run. */
-  readonly attempt: number;
-  /** How often a worker died while it ran this job. */
-  readonly crashes: number;
-  readonly priority: number;
-  /** When it was added, by the clock of Redis. */
-  readonly createdMs: number;
   /** Grows with every claim: pass it to whatever you write to, and refuse a smaller one there. */
   readonly token: string;
   readonly #stored: UnpackedJob;
+  readonly #holder: Holder;
   #flags: number;
-  #holder: Holder;
   #abort: AbortController | undefined;
   #abortReason: unknown;
 
@@ -38,13 +31,28 @@ export class Job<Data = unknown> {
     this.id = id;
     this.token = token;
     this.data = data;
-    this.attempt = stored.attempts + 1;
-    this.crashes = stored.crashes;
-    this.priority = stored.priority;
-    this.createdMs = stored.createdMs;
     this.#stored = stored;
     this.#flags = stored.flags;
     this.#holder = holder;
+  }
+
+  /** 1 in the first run. */
+  get attempt(): number {
+    return this.#stored.attempts + 1;
+  }
+
+  /** How often a worker died while it ran this job. */
+  get crashes(): number {
+    return this.#stored.crashes;
+  }
+
+  get priority(): number {
+    return this.#stored.priority;
+  }
+
+  /** When it was added, by the clock of Redis. */
+  get createdMs(): number {
+    return this.#stored.createdMs;
   }
 
   /** The payload as it is stored, for data that JSON.parse would round. */

@@ -8,6 +8,17 @@ const deadKeys = ['dead', 'deadInfo', 'deadGroup', 'deadGroups', 'deadTitles'] a
 const traceKeys = ['tries', 'progress', 'logs', 'stats', 'events'] as const;
 const endKeys = ['unique', 'ended', 'results', 'dependents', 'chained'] as const;
 
+/** What a job that stops being active may touch. */
+const leavingKeys = [
+  ...(['cfg', 'sessions', 'active', 'jobs', 'wake'] as const),
+  ...waits,
+  'delayed',
+  ...groupKeys,
+  ...endKeys,
+  ...deadKeys,
+  ...traceKeys,
+] as const;
+
 export const scripts = {
   declare: loadScript(folder, 'declare', ['cfg'], ['partitions', 'layout']),
   add: loadScript(
@@ -72,36 +83,8 @@ export const scripts = {
     ['session', 'lane', 'seq', 'want', 'list', 'runs'],
     ['acknowledge'],
   ),
-  settle: loadScript(
-    folder,
-    'settle',
-    [
-      ...(['cfg', 'sessions', 'active', 'jobs', 'wake'] as const),
-      ...waits,
-      'delayed',
-      ...groupKeys,
-      ...endKeys,
-      ...deadKeys,
-      ...traceKeys,
-    ],
-    ['session', 'items'],
-    ['place', 'finish'],
-  ),
-  retry: loadScript(
-    folder,
-    'retry',
-    [
-      ...(['cfg', 'sessions', 'active', 'jobs', 'wake'] as const),
-      ...waits,
-      'delayed',
-      ...groupKeys,
-      ...endKeys,
-      ...deadKeys,
-      ...traceKeys,
-    ],
-    ['session', 'items'],
-    ['place', 'finish'],
-  ),
+  settle: loadScript(folder, 'settle', leavingKeys, ['session', 'items'], ['place', 'finish']),
+  retry: loadScript(folder, 'retry', leavingKeys, ['session', 'items'], ['place', 'finish']),
   note: loadScript(
     folder,
     'note',

@@ -5,7 +5,7 @@ import * as v from 'valibot';
 import { z } from 'zod';
 import { startProxy } from '@sluice/testbed';
 import { Queue } from '../src/index.js';
-import { Gathering, sleep, useRedis } from './setup.js';
+import { eventually, Gathering, sleep, useRedis } from './setup.js';
 
 const bed = useRedis();
 const code = (expected: string) => (error: { code?: string }) => error.code === expected;
@@ -281,11 +281,3 @@ test('an add whose outcome is unknown can be repeated under its request id, and 
     assert.equal((await queue.counts()).waiting, arrives ? 2 : 3);
   }
 });
-
-async function eventually(condition: () => Promise<boolean>, timeoutMs = 10_000): Promise<void> {
-  const end = performance.now() + timeoutMs;
-  while (!(await condition())) {
-    if (performance.now() > end) assert.fail('it did not happen in time');
-    await sleep(20);
-  }
-}

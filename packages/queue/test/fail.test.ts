@@ -2,17 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RetryAt } from '../src/index.js';
-import { Gathering, sleep, useRedis } from './setup.js';
+import { eventually, Gathering, useRedis } from './setup.js';
 
 const bed = useRedis();
-
-async function eventually(condition: () => Promise<boolean> | boolean, timeoutMs = 10_000): Promise<void> {
-  const end = performance.now() + timeoutMs;
-  while (!(await condition())) {
-    if (performance.now() > end) assert.fail('it did not happen in time');
-    await sleep(20);
-  }
-}
 
 test('a failing job runs three times by default, with 3 s and 9 s between', async (t) => {
   const queue = bed.queue<number>(t);

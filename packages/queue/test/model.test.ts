@@ -55,13 +55,34 @@ interface Property {
 }
 
 const plain = {
-  ...{ add: 12, claim: 30, wake: 4, finish: 20, open: 3, renew: 3, close: 2, leaseEnds: 2, rescue: 3, outage: 1, graceEnds: 1 },
+  ...{
+    add: 12,
+    claim: 30,
+    wake: 4,
+    finish: 20,
+    open: 3,
+    renew: 3,
+    close: 2,
+    leaseEnds: 2,
+    rescue: 3,
+    outage: 1,
+    graceEnds: 1,
+  },
   ...{ clockGoesBack: 1, echo: 6, flushScripts: 1, tokenAhead: 1, cancel: 4, read: 3, tally: 1, declare: 1 },
 };
 
 const special = {
   ...plain,
-  ...{ addEach: 16, repeatUnderItsName: 3, forgetProducer: 1, push: 3, takeInbox: 3, note: 3, dueComes: 6, uniqueEnds: 2 },
+  ...{
+    addEach: 16,
+    repeatUnderItsName: 3,
+    forgetProducer: 1,
+    push: 3,
+    takeInbox: 3,
+    note: 3,
+    dueComes: 6,
+    uniqueEnds: 2,
+  },
   ...{ memoryEnds: 3, sweep: 3, nurseTires: 1 },
 };
 
@@ -69,7 +90,18 @@ const limited = { ...special, rule: 8, windowMoves: 4, groupWindowMoves: 4 };
 
 const chained = {
   ...special,
-  ...{ replay: 3, discard: 2, edit: 2, retain: 2, expire: 2, readLetters: 3, block: 5, deliver: 8, chain: 3, chainComes: 1 },
+  ...{
+    replay: 3,
+    discard: 2,
+    edit: 2,
+    retain: 2,
+    expire: 2,
+    readLetters: 3,
+    block: 5,
+    deliver: 8,
+    chain: 3,
+    chainComes: 1,
+  },
   ...{ schedule: 3, unschedule: 1, tick: 5, tickComes: 3 },
 };
 
@@ -96,7 +128,13 @@ const properties: Property[] = [
   { name: 'limits', share: 0.2, weights: limited },
   { name: 'dead letters, chains and schedules', share: 0.2, weights: chained },
   { name: 'everything', share: 0.1, weights: everything },
-  { name: 'everything, with small bounds', share: 0.1, weights: everything, bounds: small, variants: smallVariants() },
+  {
+    name: 'everything, with small bounds',
+    share: 0.1,
+    weights: everything,
+    bounds: small,
+    variants: smallVariants(),
+  },
 ];
 
 for (const property of properties) {
@@ -108,7 +146,12 @@ for (const property of properties) {
     const check = fc.asyncProperty(arbitrary, (commands) => play(property, commands));
     for (let round = 0; total - before < wanted * property.share; round++) {
       const replay = path === undefined ? {} : { path };
-      const result = await fc.check(check, { seed: seed + round, numRuns: runsPerRound, interruptAfterTimeLimit: shorteningMs, ...replay });
+      const result = await fc.check(check, {
+        seed: seed + round,
+        numRuns: runsPerRound,
+        interruptAfterTimeLimit: shorteningMs,
+        ...replay,
+      });
       if (result.failed) fail(property, result);
       if (path !== undefined) return;
     }
@@ -116,11 +159,18 @@ for (const property of properties) {
   });
 }
 
-test('at least 100,000 commands were compared, and every kind of command', { skip: only !== undefined }, (t) => {
-  t.diagnostic(`${total} commands in all`);
-  assert.ok(total >= Math.min(wanted, 100_000));
-  assert.deepEqual(allKinds().filter((kind) => !(kind in everything)), []);
-});
+test(
+  'at least 100,000 commands were compared, and every kind of command',
+  { skip: only !== undefined },
+  (t) => {
+    t.diagnostic(`${total} commands in all`);
+    assert.ok(total >= Math.min(wanted, 100_000));
+    assert.deepEqual(
+      allKinds().filter((kind) => !(kind in everything)),
+      [],
+    );
+  },
+);
 
 async function play(property: Property, commands: Command[]): Promise<void> {
   await link.call('FLUSHALL', []);
@@ -138,6 +188,9 @@ function fail(property: Property, result: fc.RunDetails<[Command[]]>): never {
   const { counterexample, counterexamplePath, seed, errorInstance, numShrinks } = result;
   const commands = counterexample?.[0].map((command) => JSON.stringify(command)).join('\n') ?? '';
   const how = `SLUICE_MODEL_PROPERTY='${property.name}' SLUICE_MODEL_SEED=${seed} SLUICE_MODEL_PATH=${counterexamplePath}`;
-  const error = errorInstance instanceof Error ? (errorInstance.stack ?? errorInstance.message) : String(errorInstance);
-  assert.fail(`${error}\n\nafter these commands (shortened ${numShrinks} times):\n${commands}\n\nrepeat it with\n${how}`);
+  const error =
+    errorInstance instanceof Error ? (errorInstance.stack ?? errorInstance.message) : String(errorInstance);
+  assert.fail(
+    `${error}\n\nafter these commands (shortened ${numShrinks} times):\n${commands}\n\nrepeat it with\n${how}`,
+  );
 }

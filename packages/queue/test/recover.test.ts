@@ -4,18 +4,10 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
-import { Gathering, sleep, useRedis } from './setup.js';
+import { eventually, Gathering, sleep, useRedis } from './setup.js';
 
 const bed = useRedis();
 const leaseMs = 1_000;
-
-async function eventually(condition: () => Promise<boolean> | boolean, timeoutMs = 15_000): Promise<void> {
-  const end = performance.now() + timeoutMs;
-  while (!(await condition())) {
-    if (performance.now() > end) assert.fail('it did not happen in time');
-    await sleep(20);
-  }
-}
 
 /** A worker in a process of its own; `heard` gets what its handler says. */
 async function startWorker(t: TestContext, queue: string, mode: string, more: object = {}) {

@@ -1,7 +1,7 @@
 // What most tests of the queue share: one real Redis per test file, and queues that are closed when their test ends.
 import { after, before } from 'node:test';
 import type { TestContext } from 'node:test';
-import { startRedis } from '@sluice/testbed';
+import { startRedis, waitUntil } from '@sluice/testbed';
 import type { RedisServer, RedisServerOptions } from '@sluice/testbed';
 import { Queue } from '../src/index.js';
 import type { QueueOptions } from '../src/index.js';
@@ -84,3 +84,10 @@ export class Gathering<T> {
 }
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export async function eventually(
+  condition: () => Promise<boolean> | boolean,
+  timeoutMs = 15_000,
+): Promise<void> {
+  await waitUntil('what the test waits for', condition, { timeoutMs, everyMs: 20 });
+}

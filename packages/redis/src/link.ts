@@ -25,6 +25,8 @@ const connectMs = 1_500;
 const greetingMs = 2_000;
 /** A socket that brought nothing for this long, while a call ran into its limit, is taken for half-open and replaced. */
 const silentMs = 250;
+/** A node of a cluster that does not answer a PING for this long, after a call ran into its limit, gets a new connection. */
+const pingMs = 1_000;
 const firstPauseMs = 10;
 const longestPauseMs = 500;
 /** A cluster's map is read again this often; whenever a call meets trouble it is read at once. */
@@ -60,6 +62,8 @@ export class RedisLink {
   /** Read once: a file that is gone later must not break a reconnection. */
   readonly #tls: TlsContents | undefined;
   #closed = false;
+  /** The nodes of the cluster are being asked whether they live. */
+  #asking = false;
   #openedMs = 0;
   /** Since when a call has been waiting without any reply on this connection. */
   #waitingSinceMs: number | undefined;
@@ -191,7 +195,7 @@ export class RedisLink {
       };
       const timer = setTimeout(() => {
         end(new Error('Command timed out'));
-        if (this.#seemsHalfOpen()) this.replaceConnection();
+        this.#suspectSilence();
       }, limitMs);
       this.#underWay.add(end);
       this.#waitingSinceMs ??= performance.now();
@@ -208,14 +212,26 @@ export class RedisLink {
     this.#waitingSinceMs = this.#underWay.size > 0 ? performance.now() : undefined;
   }
 
-  /**
-   * On one connection any reply shows that it lives. On a cluster other nodes answer while one is silent, so a call that ran
-   * into its limit is enough there, but not more often than an attempt lasts.
-   */
-  #seemsHalfOpen(): boolean {
-    const nowMs = performance.now();
-    if (this.#waitingSinceMs !== undefined && nowMs - this.#waitingSinceMs >= silentMs) return true;
-    return this.#client instanceof Cluster && nowMs - this.#openedMs >= attemptMs;
+  /** A call ran into its limit. On one connection any reply in the meantime shows that it lives; on a cluster each node is asked. */
+  #suspectSilence(): void {
+    if (this.#client instanceof Cluster) void this.#replaceSilentNodes(this.#client);
+    else if (performance.now() - (this.#waitingSinceMs ?? Infinity) >= silentMs) this.replaceConnection();
+  }
+
+  async #replaceSilentNodes(cluster: Cluster): Promise<void> {
+    if (this.#asking) return;
+    this.#asking = true;
+    const nodes = cluster.nodes('all').filter((node) => node.status === 'ready');
+    await Promise.all(
+      nodes.map(async (node) => {
+        const heard = node.ping().then(
+          () => true,
+          () => true,
+        );
+        if (!(await Promise.race([heard, wait(pingMs, false)]))) node.disconnect(true);
+      }),
+    );
+    this.#asking = false;
   }
 
   /** Waits for a greeting; throws when the server will not have us. */
@@ -338,8 +354,11 @@ function openOne(target: RedisTarget, common: RedisOptions): Redis {
 
 function openCluster(target: RedisTarget, redisOptions: RedisOptions): Cluster {
   const clusterOptions: ClusterOptions = {
-    redisOptions,
+    // A half-open socket does not confirm its end.
+    redisOptions: { ...redisOptions, disconnectTimeout: silentMs },
     enableOfflineQueue: false,
+    // It would ask one node, which may be the one that hangs; a cluster that is down says so to every command.
+    enableReadyCheck: false,
     clusterRetryStrategy: (times) => Math.min(20 * times, longestPauseMs),
     clusterNodeRetryStrategy: (times) => Math.min(50 * times, longestPauseMs),
     slotsRefreshTimeout: connectMs,

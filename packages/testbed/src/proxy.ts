@@ -173,7 +173,8 @@ class FaultyProxy implements Proxy {
 
   /** Moves bytes from one socket to the other in order, late if there is a delay, with back-pressure. */
   private carry(from: Socket, to: Socket, passes: (chunk: Buffer) => boolean): void {
-    let lastDueMs = 0;
+    // One queue and one timer: with a timer for each chunk, two that are due within a millisecond could change places.
+    const late: { chunk: Buffer; dueMs: number }[] = [];
     const deliver = (chunk: Buffer): void => {
       if (to.destroyed || !passes(chunk)) return;
       if (to.writable && !to.write(chunk)) {
@@ -181,12 +182,17 @@ class FaultyProxy implements Proxy {
         to.once('drain', () => from.resume());
       }
     };
+    const deliverDue = (): void => {
+      while (late.length > 0 && late[0]!.dueMs <= performance.now()) deliver(late.shift()!.chunk);
+      if (late.length > 0) setTimeout(deliverDue, late[0]!.dueMs - performance.now());
+    };
     from.on('data', (chunk: Buffer) => {
-      const now = performance.now();
-      // A chunk never overtakes an earlier one, also when the delay was just made shorter.
-      lastDueMs = Math.max(lastDueMs, now + this.delayMs);
-      if (lastDueMs <= now) deliver(chunk);
-      else setTimeout(deliver, lastDueMs - now, chunk);
+      if (late.length === 0 && this.delayMs === 0) {
+        deliver(chunk);
+        return;
+      }
+      late.push({ chunk, dueMs: performance.now() + this.delayMs });
+      if (late.length === 1) setTimeout(deliverDue, this.delayMs);
     });
     from.on('end', () => to.end());
   }

@@ -9,15 +9,16 @@ const roundingMs = 1;
 
 export class Moment {
   from: number;
-  to: number;
+  /** Absent once the time is known. */
+  to: number | undefined;
 
-  constructor(from: number, to = from) {
+  constructor(from: number, to?: number) {
     this.from = from;
     this.to = to;
   }
 
   plus(ms: number): Moment {
-    return new Moment(this.from + ms, this.to + ms);
+    return new Moment(this.from + ms, this.to === undefined ? undefined : this.to + ms);
   }
 
   /** The time, as far as it is known. */
@@ -26,14 +27,15 @@ export class Moment {
   }
 
   accepts(actual: number): boolean {
+    if (this.to === undefined) return actual === this.from;
     if (!(actual >= this.from - roundingMs && actual <= this.to + roundingMs)) return false;
     this.from = actual;
-    this.to = actual;
+    this.to = undefined;
     return true;
   }
 
   toString(): string {
-    return this.from === this.to ? `${this.from}` : `${this.from}…${this.to}`;
+    return this.to === undefined ? `${this.from}` : `${this.from}…${this.to}`;
   }
 }
 

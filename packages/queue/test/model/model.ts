@@ -267,7 +267,7 @@ export class Model {
   add(producer: string, lane: string, seq: number, jobs: ModelJob[], now: Moment): Foretold {
     const last = this.#lane(producer, lane)?.seq;
     if (last === `A${seq}`) return ['ABANDONED', now];
-    if (last !== undefined && Number(last) >= seq) return ['REPEAT', now];
+    if (last !== undefined && numberOf(last) >= seq) return ['REPEAT', now];
     for (const job of jobs) {
       this.jobs.set(job.id, job);
       this.waits[job.priority]!.push(job.id);
@@ -291,7 +291,7 @@ export class Model {
     if (known) {
       if (known.seq === `A${seq}`) {
         if (!repeating) return ['ABANDONED', now, []];
-      } else if (Number(known.seq) >= seq) {
+      } else if (numberOf(known.seq) >= seq) {
         return ['REPEAT', now, known.answer?.seq === String(seq) ? known.answer.words : []];
       }
     }
@@ -455,7 +455,9 @@ export class Model {
     if (early) return early;
     const { refused, special } = this.#acknowledge(session, call);
     const wasWatching = this.watch === call.session;
-    const { rules } = this;
+    const { rules, listTurn, oddToGroups, ringFirst } = this;
+    // Only a claim that found something moves the turns on.
+    const turns = { listTurn, oddToGroups, ringFirst };
     let flags = 0;
     let dueAt = 0;
     const earlier = (at: number | undefined) => {
@@ -567,6 +569,7 @@ export class Model {
     }
     this.#write(session, call, ids.length > 0 ? token : '', alone, { refused, special, cancelled });
     if (ids.length > 0) this.hasTurn = true;
+    else Object.assign(this, turns);
     if (ids.length > 0 && wasWatching) {
       this.watch = undefined;
       more = true;
@@ -1050,7 +1053,7 @@ export class Model {
       if (!memory) return 'UNKNOWN';
       // The script counts in whole seconds here.
       if (memory.until.ms < now.ms + rememberMs - 2_000) {
-        memory.until = new Moment(Math.floor(now.from / 1000) * 1000 + rememberMs, now.to + rememberMs);
+        memory.until = new Moment(Math.floor(now.from / 1000) * 1000 + rememberMs, (now.to ?? now.from) + rememberMs);
       }
       return memory.result.startsWith('d') ? 'done' : 'cancelled';
     }
@@ -1486,6 +1489,11 @@ export function optionsOf(job: ModelJob): StoredOptions {
 
 export function groupOf(job: ModelJob): string | undefined {
   return job.flags & flag.grouped ? toWire(optionsOf(job).g!) : undefined;
+}
+
+/** Of a call that was made, or of one that was abandoned. */
+function numberOf(seq: string): number {
+  return Number(seq.replace('A', ''));
 }
 
 // ── Keys ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
