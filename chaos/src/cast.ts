@@ -65,7 +65,14 @@ export class Actor {
     this.#child?.kill(signal);
   }
 
-  /** Asks the process to end in good order; false when it did not in time and had to be killed. */
+  /** Asks the process to end in good order; another takes its place. */
+  replace(): void {
+    if (!this.#child) return;
+    this.#faults.write({ f: 'term', at: Date.now(), pid: this.#child.pid!, name: this.name });
+    this.#child.kill('SIGTERM');
+  }
+
+  /** Asks the process to end in good order, for good; false when it did not in time and had to be killed. */
   async end(): Promise<boolean> {
     this.#curtain = true;
     const child = this.#child;

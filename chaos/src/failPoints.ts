@@ -21,8 +21,9 @@ export function findFailPoints(): FailPoint[] {
   const points: FailPoint[] = [];
   for (const file of readdirSync(fileURLToPath(folder)).filter((name) => name.endsWith('.js')).sort()) {
     const code = readFileSync(new URL(file, folder), 'utf8');
-    for (const [, name] of code.matchAll(/\bfailPoint\('([\w.]+)'\)/g)) {
-      points.push({ name: name!, roles: elsewhere[file] ?? ['worker'] });
+    // A point may choose between names: failPoint(settles ? 'settle.replied' : 'retry.replied').
+    for (const [, names] of code.matchAll(/\bfailPoint\((.*)\);/g)) {
+      for (const [, name] of names!.matchAll(/'(\w+\.\w+)'/g)) points.push({ name: name!, roles: elsewhere[file] ?? ['worker'] });
     }
   }
   return points;

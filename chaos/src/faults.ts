@@ -42,6 +42,12 @@ export const faults = {
     topologies: everywhere,
     strike: async (scene, random) => signalOne(scene, random, 'worker', 'SIGKILL'),
   },
+  replace: {
+    what: 'SIGTERM of a worker, as in a deployment',
+    share: 1,
+    topologies: everywhere,
+    strike: async (scene, random) => choose(scene, random, 'worker')?.replace(),
+  },
   'kill-producer': {
     what: 'kill -9 of a producer or the operator',
     share: 1,

@@ -13,6 +13,10 @@ const sliceMs = 20;
 const shareOfLease = 0.5;
 /** A lease lost to a trouble is seen to be gone at most this long after the trouble. */
 const aftermathMs = 2_500;
+/** A process that ends in good order closes its sessions shortly before. */
+const closingMs = 3_000;
+/** Until everybody has found the way back to a Redis that was away. */
+const returnMs = 500;
 
 export interface RecoveryEvidence {
   leaseMs: number;
@@ -34,20 +38,27 @@ interface Trouble extends Span {
 
 export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: string) => void) {
   const { leaseMs, sessions } = evidence;
-  const deaths = new Map(evidence.faults.flatMap((line) => (line.f === 'death' ? [[line.pid, line.at] as const] : [])));
-  const terms = new Map(evidence.faults.flatMap((line) => (line.f === 'term' ? [[line.pid, line.at] as const] : [])));
+  const deaths = new Map<number, number>();
+  const orderly = new Set<number>();
+  const terms = new Set<number>();
+  for (const line of evidence.faults) {
+    if (line.f === 'term') terms.add(line.pid);
+    if (line.f !== 'death') continue;
+    deaths.set(line.pid, line.at);
+    if (terms.has(line.pid) && line.how === '0') orderly.add(line.pid);
+  }
   const troubles = troublesOf(evidence, deaths);
   const rescueMs: number[] = [];
 
   for (const { session, pid, used, bornAt, goneAt } of sessions) {
     if (goneAt === null) continue;
     const diedAt = deaths.get(pid) ?? Infinity;
-    const askedAt = terms.get(pid) ?? Infinity;
+    // One that woke up in time, in the grace after an outage for example, still has its session.
     const frozen = troubles.find(
       ({ pid: whose, name, from, to }) =>
-        whose === pid && name === 'stop' && from >= bornAt && from < goneAt && to > from + leaseMs + promisedMs,
+        whose === pid && name === 'stop' && from >= bornAt && from < goneAt && goneAt < to,
     );
-    if (askedAt <= goneAt) continue;
+    if (orderly.has(pid) && goneAt > diedAt - closingMs) continue;
     const endedAt = Math.min(diedAt, frozen?.from ?? Infinity);
     if (endedAt <= goneAt) {
       const tookMs = goneAt - endedAt;
@@ -66,7 +77,7 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
   }
   const again = reclaimTimes(evidence.ledger, deaths);
   return {
-    kills: evidence.faults.filter((line) => line.f === 'death' && !terms.has(line.pid)).length,
+    kills: deaths.size - orderly.size,
     points: new Set(evidence.faults.flatMap((line) => (line.f === 'point' ? [line.point] : []))).size,
     rescues: rescueMs.length,
     rescueMaxMs: Math.max(0, ...rescueMs),
@@ -105,19 +116,21 @@ function troublesOf({ faults, leaseMs, ledger }: RecoveryEvidence, deaths: Reado
 
 /** How much of a span passed while nobody could rescue. */
 function hinderedWithin(
-  { gaps, sessions }: RecoveryEvidence,
+  { gaps, faults, sessions }: RecoveryEvidence,
   troubles: readonly Trouble[],
   deaths: ReadonlyMap<number, number>,
   { from, to }: Span,
 ): number {
   const covers = (span: Span, at: number) => span.from <= at && at < span.to;
+  const forAll = faults.filter((line) => line.f === 'fault' && line.pid === undefined) as Span[];
+  const away = [...gaps, ...forAll.map((span) => ({ from: span.from, to: span.to + returnMs }))];
   const isWell = ({ pid, bornAt, seenAt }: SessionLine, at: number) =>
     covers({ from: bornAt, to: seenAt + 1 }, at) &&
     at < (deaths.get(pid) ?? Infinity) &&
     !troubles.some((trouble) => trouble.pid === pid && covers(trouble, at));
   let slices = 0;
   for (let at = from; at < to; at += sliceMs) {
-    if (gaps.some((gap) => covers(gap, at)) || !sessions.some((session) => isWell(session, at))) slices++;
+    if (away.some((gap) => covers(gap, at)) || !sessions.some((session) => isWell(session, at))) slices++;
   }
   return slices * sliceMs;
 }

@@ -36,9 +36,9 @@ const shares: [Kind, number][] = [
   ['snoozing', 30],
   ['long', 6],
   ['slow', 20],
-  ['blocking', 0.6],
-  ['hanging', 0.6],
-  ['poison', 0.6],
+  ['blocking', 0.3],
+  ['hanging', 0.2],
+  ['poison', 0.2],
 ];
 
 export interface Draw {
@@ -63,7 +63,7 @@ export function drawJob(random: Random, key: string, mix: Mix, owned: readonly s
   const options: AddOptions = {};
   if (kind === 'failing') Object.assign(options, { attempts: 4, backoff: { type: 'fixed', delayMs: 1 } });
   if (kind === 'dying') Object.assign(options, { attempts: 2, backoff: { type: 'fixed', delayMs: 20 } });
-  if (kind === 'hanging') Object.assign(options, { timeoutMs: 1_000 });
+  if (kind === 'hanging') Object.assign(options, { timeoutMs: 1_000, backoff: { type: 'fixed', delayMs: 50 } });
   if (random.chance(0.2)) options.priority = random.between(0, 5) as NonNullable<AddOptions['priority']>;
   if (mix.plain || random.chance(0.5)) return { work, options, remembered: false };
   const shape = random.pick(['kept', 'owned', 'grouped', 'delayed', 'unique', 'window', 'after'] as const);

@@ -22,6 +22,7 @@
 import { isSluiceError } from '@sluice/base';
 import { withOwnId } from './durability.js';
 import { queueErrors } from './errors.js';
+import { failPoint } from './failPoint.js';
 import { randomName } from './ids.js';
 import { defaultPrefix, partitionKeys } from './keys.js';
 import { checkName } from './options.js';
@@ -128,6 +129,7 @@ export async function sweepChains(queue: AnyQueue, partition: Partition): Promis
   const args = { limit: chainsPerSweep, pauseMs: sweepPauseMs };
   const [nowMs, ...found] = (await partition.run('chainTake', args)) as [number, ...Buffer[]];
   for (let i = 0; i < found.length; i += 2) {
+    failPoint('chain.taken');
     const [chain, kept] = [found[i]!.toString(), found[i + 1]!.toString()];
     await sweepChain(queue, partition, chain, kept, nowMs);
   }
@@ -143,7 +145,9 @@ export async function deliverNotices(queue: AnyQueue, partition: Partition): Pro
     const notices = (await link.call('LRANGE', [keys.chained, 0, noticesPerCall - 1])) as Buffer[];
     const outcomes = await Promise.allSettled(
       notices.map(async (notice) => {
+        failPoint('notice.read');
         const { target, answer } = await deliver(queue, from, notice);
+        failPoint('notice.delivered');
         await link.call('LREM', [keys.chained, 1, notice]);
         // A job that was cancelled has notices of its own, and its queue may be one without workers.
         return answer === 'CANCELLED' ? target : undefined;
@@ -304,6 +308,7 @@ async function make(
     throw invalid(`its jobs have ${spec.length} bytes; the limit is ${maxSpecBytes}`);
   }
   const jobs = nodes.map((node) => ({ queue: node.queue, id: node.job.id }));
+  failPoint('chain.registered');
   try {
     await partition.run('chainKeep', { chain, spec, pauseMs: sweepPauseMs });
   } catch (error) {
@@ -313,9 +318,11 @@ async function make(
     throw queueErrors.CHAIN_UNKNOWN({ chain, jobs }, { cause });
   }
   try {
+    failPoint('chain.kept');
     await step('kept');
     const answers = await carryOut(queue, nodes, queues, step);
     await partition.run('chainDrop', { chain });
+    failPoint('chain.dropped');
     await step('dropped');
     return answers;
   } catch (error) {
@@ -340,6 +347,7 @@ async function carryOut(
       group.map(({ job, refs, policy }) => ({ ...job, after: { refs, policy } })),
     );
     group.forEach((node, i) => answers.set(node, added![i]!));
+    failPoint('chain.added');
     await step('added');
   }
   const wiring: Promise<void>[] = [];
@@ -352,6 +360,7 @@ async function carryOut(
     }
   }
   await Promise.all(wiring);
+  failPoint('chain.wired');
   await step('wired');
   return nodes.map((node) => answers.get(node)!);
 }

@@ -9,6 +9,7 @@
 import { isSluiceError } from '@sluice/base';
 import { Duties } from './duties.js';
 import { queueErrors } from './errors.js';
+import { failPoint } from './failPoint.js';
 import { Heartbeat } from './heartbeat.js';
 import type { Beat } from './heartbeat.js';
 import { randomName } from './ids.js';
@@ -131,6 +132,7 @@ export class Claimer {
       const beat = Heartbeat.shared().watch(this.#worker, this.partition, session, (why) => this.#lose(why));
       try {
         await beat.ready;
+        failPoint('open.ready');
         const [status, now] = (await this.partition.run('open', { session, leaseMs, description })) as [
           Buffer,
           number,
@@ -139,6 +141,7 @@ export class Claimer {
           beat.stop();
           continue;
         }
+        failPoint('open.opened');
         beat.begin();
         this.partition.clock.observe(now);
         this.session = session;
@@ -245,8 +248,10 @@ export class Claimer {
     this.#inboxWaiter.close();
     await this.duties.stop();
     this.#beat?.stop();
+    failPoint('close.stopped');
     try {
       await this.partition.run('close', { session: this.session }, { deadlineMs: 2_000 });
+      failPoint('close.closed');
     } catch (error) {
       // The lease runs out by itself.
       this.#worker.logger.warn(
@@ -305,7 +310,9 @@ export class Claimer {
       ...this.#takeAcks(lane),
       idle: idle ? '1' : '0',
     };
+    failPoint('claim.collected');
     const reply = await this.#claim(args);
+    failPoint('claim.replied');
     lane.busy = false;
     this.#worker.reserve(-want);
     // Another lane may have learned meanwhile that the session is gone, and opened a new one.
@@ -337,6 +344,7 @@ export class Claimer {
     // Somebody began to wait for these while they ran: they end with a notice.
     for (const id of special) this.#settleLate(id.toString());
     const count = this.#dispatch(token.toString('latin1'), jobs, (bits & flags.alone) !== 0, nowMs);
+    failPoint('claim.dispatched');
     this.#worker.nursing(this, (bits & flags.drain) !== 0);
     this.#hungry = count > 0 || (bits & (flags.more | flags.drain)) === flags.more;
     if (count === 0) this.#wakeAt(dueMs, nowMs);
@@ -390,7 +398,9 @@ export class Claimer {
 
   async #sendChunk(script: 'settle' | 'retry', chunk: WireValue[]): Promise<void> {
     const { session } = this;
+    failPoint(script === 'settle' ? 'settle.collected' : 'retry.collected');
     const reply = await this.#untilAnswered(script, { session, items: pack(chunk) });
+    failPoint(script === 'settle' ? 'settle.replied' : 'retry.replied');
     // A session that was lost meanwhile has taken its items, and their count, with it.
     if (session !== this.session) return;
     this.#itemsUnderWay -= chunk.length;
@@ -439,6 +449,7 @@ export class Claimer {
     this.#settling = [];
     this.#returning = [];
     this.#worker.lost(this, queueErrors.LEASE_LOST({ session }), why);
+    failPoint('lease.lost');
     if (this.#closing) return;
     void this.open().catch((error: unknown) => this.#worker.degraded(error));
   }

@@ -13,6 +13,7 @@
 // is written in the step that moves a letter, counts each of them once. See operation.lua.
 import { setTimeout as wait } from 'node:timers/promises';
 import { queueErrors } from './errors.js';
+import { failPoint } from './failPoint.js';
 import { randomName } from './ids.js';
 import { DeadLetter } from './letter.js';
 import type { LetterReply } from './letter.js';
@@ -280,6 +281,7 @@ export class DeadLetters {
     const run = async (partition: Partition, ids: string[]) =>
       (await partition.run(script, { operation, ids: pack(ids) })) as [moved: number, beganMs: number];
     const begun = await Promise.all(partitions.map((partition) => run(partition, [])));
+    failPoint('replay.begun');
     const totals = begun.map(([moved]) => moved);
     const before = sum(totals);
     const progress = () => ({ moved: sum(totals) - before, total: sum(totals) });
@@ -294,6 +296,7 @@ export class DeadLetters {
             const ids = found.slice(at, at + pace.batch).map(({ id }) => id);
             if (!(await pace.allows(ids.length))) return { ...progress(), finished: false };
             [totals[i]] = await run(partition, ids);
+            failPoint('replay.moved');
             onProgress?.(progress());
           }
         }

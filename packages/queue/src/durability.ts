@@ -7,13 +7,13 @@
 // rounds: whoever asks while a round is under way joins the next, and all of a round share one WAIT.
 //
 // On a cluster WAIT has no key that would lead it to the right node. The connection therefore goes to the one node that
-// owns the partition, which the cluster is asked for, again whenever the node says that the slot has moved.
+// owns the partition, which the cluster is asked for, again whenever the node says that the slot has moved or says nothing.
 //
 // Too few copies in time is DURABILITY_UNKNOWN: the job is there and will run, but may be lost with the master. Nothing is
 // taken back, because a copy may arrive a moment later. Adding it again with the same id asks once more.
 import { setTimeout as pause } from 'node:timers/promises';
 import { isSluiceError } from '@sluice/base';
-import { RedisLink } from '@sluice/redis';
+import { RedisLink, redisErrors } from '@sluice/redis';
 import type { RedisTarget } from '@sluice/redis';
 import { queueErrors } from './errors.js';
 import { checkCount, defaultRememberMs } from './options.js';
@@ -33,6 +33,8 @@ const answerSlackMs = 3_000;
 /** How often a round is repeated when its connection is lost. */
 const maxTries = 3;
 const defaultAddDeadlineMs = 10_000;
+/** How long one node of a cluster is tried before the cluster is asked again who owns the slot: it may have died. */
+const nodeDeadlineMs = 2_000;
 /** A slot that is being moved belongs to two nodes for a moment. */
 const movedPauseMs = 100;
 const maxJobsPerRound = 1_000;
@@ -48,20 +50,45 @@ export async function confirmCopies(
   const asked = checkDurability(durability);
   const own = withOwnId(job);
   const lines = linesOf(queue);
-  const end = performance.now() + (queue.options.addDeadlineMs ?? defaultAddDeadlineMs);
+  const start = performance.now();
+  const deadlineMs = queue.options.addDeadlineMs ?? defaultAddDeadlineMs;
+  let repeats = requestId;
   for (;;) {
-    const line = await lines.to(partition);
-    if (asked.fsync) await line.checkFsync();
     try {
-      return await line.add({ partition, job: own, requestId, asked });
+      const line = await lines.to(partition);
+      if (asked.fsync) await line.checkFsync();
+      return await line.add({ partition, job: own, requestId: repeats, asked });
     } catch (error) {
       // The owner of a cluster slot may have changed; whoever comes next asks for it.
       lines.forget(partition);
       const moved = isSluiceError(error, 'REDIS_REFUSED') && /\b(MOVED|ASK)\b/.test(error.message);
-      if (!moved || performance.now() > end) throw error;
+      const unanswered = isSluiceError(error, 'ADD_UNKNOWN') && partition.link.target.mode === 'cluster';
+      if (!moved && !unanswered) throw error;
+      if (unanswered) repeats = String(error.details?.['requestId']);
+      const waitedMs = Math.round(performance.now() - start);
+      if (waitedMs > deadlineMs) throw unanswered ? error : notAdded(queue, own, repeats, waitedMs, error);
       await pause(movedPauseMs);
     }
   }
+}
+
+/** The deadline came while the slot moved. */
+function notAdded(
+  queue: AnyQueue,
+  { id }: NewJob,
+  requestId: string | undefined,
+  waitedMs: number,
+  cause: unknown,
+) {
+  if (requestId !== undefined)
+    return queueErrors.ADD_UNKNOWN({ queue: queue.name, id, requestId }, { cause });
+  const details = {
+    what: 'add',
+    waitedMs,
+    outcomeUnknown: false,
+    reason: 'the slot of the partition is on the move',
+  };
+  return redisErrors.REDIS_UNAVAILABLE(details, { cause });
 }
 
 /** Ends the connections that durable adds of this queue opened. Called when the queue is closed. */
@@ -113,6 +140,7 @@ function checkDurability({ replicas, fsync = false, timeoutMs = defaultTimeoutMs
 class Line {
   readonly #queue: AnyQueue;
   readonly #link: RedisLink;
+  readonly #deadlineMs: number;
   readonly #producers = new Map<number, Producer>();
   #pending: Pending[] = [];
   #running = false;
@@ -120,8 +148,9 @@ class Line {
   #connection = 0;
   #fsync: Promise<void> | undefined;
 
-  constructor(queue: AnyQueue, target: RedisTarget) {
+  constructor(queue: AnyQueue, target: RedisTarget, deadlineMs: number) {
     this.#queue = queue;
+    this.#deadlineMs = deadlineMs;
     this.#link = new RedisLink(target, {
       name: `sluice-${queue.name}-durable`,
       onState: () => this.#connection++,
@@ -175,7 +204,8 @@ class Line {
     let reached = 0;
     for (let tries = 1; tries <= maxTries && left.length > 0; tries++) {
       // Being connected first spares a new line its repetition.
-      if (!this.#link.ready) await this.#link.call('PING', []).catch(() => {});
+      if (!this.#link.ready)
+        await this.#link.call('PING', [], { deadlineMs: this.#deadlineMs }).catch(() => {});
       const connection = this.#connection;
       left = await this.#addAll(left);
       if (left.length === 0) return;
@@ -227,11 +257,7 @@ class Line {
     let producer = this.#producers.get(partition.index);
     if (!producer) {
       const here = new Partition(partition.index, partition.keys, this.#link, partition.clock);
-      producer = new Producer(
-        this.#queue.name,
-        here,
-        this.#queue.options.addDeadlineMs ?? defaultAddDeadlineMs,
-      );
+      producer = new Producer(this.#queue.name, here, this.#deadlineMs);
       this.#producers.set(partition.index, producer);
     }
     return producer;
@@ -257,7 +283,9 @@ class Lines {
     const name = target.hosts.map(({ host, port }) => `${host}:${port}`).join();
     let line = this.#lines.get(name);
     if (!line) {
-      line = new Line(this.#queue, target);
+      const deadlineMs = this.#queue.options.addDeadlineMs ?? defaultAddDeadlineMs;
+      const isNode = partition.link.target.mode === 'cluster';
+      line = new Line(this.#queue, target, isNode ? Math.min(deadlineMs, nodeDeadlineMs) : deadlineMs);
       this.#lines.set(name, line);
     }
     return line;

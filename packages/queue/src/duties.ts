@@ -4,6 +4,7 @@
 import { isSluiceError } from '@sluice/base';
 import type { Logger } from '@sluice/base';
 import { deliverNotices, sweepChains } from './chain.js';
+import { failPoint } from './failPoint.js';
 import { takeInbox } from './inbox.js';
 import type { Partition } from './partition.js';
 import type { AnyQueue } from './queue.js';
@@ -31,11 +32,13 @@ export class Duties {
   rescue(): Promise<void> {
     return this.#once('rescue', async () => {
       for (;;) {
+        failPoint('rescue.begun');
         const reply = (await this.#partition.run('rescue', {
           leaseMs: this.#leaseMs,
           chunk: rescueChunk,
         })) as unknown[];
         if (String(reply[0]) !== 'RESCUED') return;
+        failPoint('rescue.moved');
         this.#logger.warn(
           { queue: this.#queue.name, session: String(reply[1]), jobs: reply[2] },
           'rescued the jobs of a session that stopped renewing its lease',
@@ -66,7 +69,9 @@ export class Duties {
         Number(await this.#partition.run('sweep', { limit: sweepLimit })) === sweepLimit &&
         !this.#stopped
       );
+      failPoint('sweep.forgotten');
       await sweepChains(this.#queue, this.#partition);
+      failPoint('sweep.chained');
       await this.#queue.dead.sweep([this.#partition]);
     });
   }

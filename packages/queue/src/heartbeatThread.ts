@@ -11,6 +11,7 @@ import { retryDelayMs } from './backoff.js';
 import type { Backoff } from './backoff.js';
 import { buryDetail } from './dead.js';
 import { queueErrors } from './errors.js';
+import { failPoint } from './failPoint.js';
 import { describeError } from './fingerprint.js';
 import { sharedNowMs } from './heartbeat.js';
 import type { FromThread, ToThread, Watched } from './heartbeat.js';
@@ -48,12 +49,14 @@ async function renew(watched: Watched, stopped: AbortSignal): Promise<void> {
   const link = linkTo(watched);
   while (!stopped.aborted) {
     try {
+      failPoint('beat.due');
       const reply = (await link.run(
         scripts.renew,
         keysOf(watched),
         { session, leaseMs },
         { deadlineMs: leaseMs },
       )) as Buffer[];
+      failPoint('beat.replied');
       const status = reply[0]!.toString();
       if (status !== 'OK' && !stopped.aborted) {
         const message: FromThread = { lost: key, why: status };
@@ -126,8 +129,11 @@ async function failWhatIsOutOfTime(watched: Watched): Promise<boolean> {
   }
   if (outOfTime === 0) return false;
   const { session } = watched;
+  failPoint('hang.found');
   await link.run(scripts.settle, keys, { session, items: pack(settling) });
+  failPoint('hang.settled');
   await link.run(scripts.retry, keys, { session, items: pack(returning) });
+  failPoint('hang.returned');
   return true;
 }
 

@@ -7,6 +7,7 @@
 // understood goes to the dead letters, also with its bytes.
 import { buryDetail } from './dead.js';
 import { queueErrors } from './errors.js';
+import { failPoint } from './failPoint.js';
 import { describeError } from './fingerprint.js';
 import { IdMaker } from './ids.js';
 import { prepareOptions } from './options.js';
@@ -39,10 +40,12 @@ export async function takeInbox(queue: AnyQueue, partition: Partition): Promise<
   for (;;) {
     const [taken, ...messages] = (await partition.run('peek', { count: messagesPerCall })) as Buffer[];
     if (messages.length === 0) return;
+    failPoint('inbox.peeked');
     const jobs = messages.map((message) => toJob(queue, message, partition.clock.nowMs()));
     const inbox = { taken: taken!.toString(), count: messages.length };
     // When somebody else took them in the meantime the script says so and changes nothing: look again.
     await queue.producerFor(partition).addApart(jobs, { inbox });
+    failPoint('inbox.taken');
   }
 }
 

@@ -10,6 +10,7 @@
 // abandoned (a late arrival is then refused) and the job is added under its id.
 import { isSluiceError } from '@sluice/base';
 import { queueErrors } from './errors.js';
+import { failPoint } from './failPoint.js';
 import { randomName } from './ids.js';
 import type { PartitionKeys } from './keys.js';
 import type { FailurePolicy, PreparedOptions } from './options.js';
@@ -136,6 +137,7 @@ export class Producer {
     const partition = how.partition ?? this.#partition;
     const { requestId, inbox } = how;
     if (requestId !== undefined) {
+      failPoint('repeat.asked');
       const [producerId, lane, seq, position] = parseRequestId(requestId);
       const keys = { ...partition.keys, producer: partition.keys.producer + producerId };
       try {
@@ -243,12 +245,14 @@ export class Producer {
       lists.array(ids.length);
       for (const id of ids) lists.short(id);
     });
+    failPoint('add.packed');
     const reply = (await this.#partition.runWith(
       this.#keys,
       'add',
       { lane: lane.number, seq: lane.seq, rememberMs, entries: entries.take(), lists: lists.take() },
       { deadlineMs: this.#deadlineMs },
     )) as [Buffer, number];
+    failPoint('add.replied');
     this.#partition.clock.observe(reply[1]);
     return jobs.map((job) => ({ queue: this.#queue, id: job.id, duplicate: false }));
   }
@@ -268,12 +272,14 @@ export class Producer {
     for (const job of jobs) writeItem(items, job, createdMs);
     const inboxTaken = inbox?.taken ?? '0';
     const inboxCount = inbox?.count ?? 0;
+    failPoint('addEach.packed');
     const reply = (await partition.runWith(
       keys,
       'addEach',
       { lane, seq, rememberMs, items: items.take(), inboxTaken, inboxCount },
       { deadlineMs: this.#deadlineMs },
     )) as [Buffer, number, Buffer[]];
+    failPoint('addEach.replied');
     partition.clock.observe(reply[1]);
     const status = reply[0].toString();
     // A repetition asks for one job of its call; the script answers for all of them.

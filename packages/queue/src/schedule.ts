@@ -20,6 +20,7 @@ import { isSluiceError } from '@sluice/base';
 import { checkSchedule, nextTick, ticksBetween } from './cron.js';
 import type { ScheduleSpec } from './cron.js';
 import { queueErrors } from './errors.js';
+import { failPoint } from './failPoint.js';
 import { checkName, defaultRememberMs, prepareOptions } from './options.js';
 import type { AddOptions } from './options.js';
 import { flag, headerBytes, writeHeader } from './packed.js';
@@ -205,7 +206,9 @@ export class Schedules<Data = unknown> {
       );
       return void (await move(nowMs + unreadablePauseMs, [], Buffer.alloc(0)));
     }
+    failPoint('tick.planned');
     await move(firing.nextMs, firing.ids, firing.packed);
+    failPoint('tick.fired');
   }
 
   async #removeFrom(name: string, partitions: readonly Partition[]): Promise<boolean> {

@@ -9,6 +9,7 @@ import type { Logger } from '@sluice/base';
 import { ChildPool } from './children.js';
 import { Claimer } from './claimer.js';
 import { queueErrors } from './errors.js';
+import { failPoint } from './failPoint.js';
 import { GiveUp, isOutcome } from './outcome.js';
 import type { Outcome } from './outcome.js';
 import { LatencyTally, encodeResult } from './inspect.js';
@@ -336,6 +337,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
         this.degraded(error);
       }
     }
+    failPoint('start.declared');
     this.#claimers = this.queue.partitions.map((partition) => new Claimer(this, partition));
     this.#ticker = setInterval(() => this.#tick(), tickMs);
     await Promise.all(this.#claimers.map((claimer) => claimer.open()));
@@ -348,14 +350,17 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     this.#state = 'stopping';
     await this.#starting?.catch(() => {});
     await Promise.race([this.idle(), new Promise((resolve) => setTimeout(resolve, drainMs).unref())]);
+    failPoint('stop.drained');
     for (const run of [...this.#runs.values()]) {
       run.job.abort(queueErrors.CLOSED({ what: `worker ${this.name}` }));
       this.#giveBack(run);
     }
     for (const claimer of this.#claimers) claimer.pump();
     await Promise.race([this.idle(), new Promise((resolve) => setTimeout(resolve, 2_000).unref())]);
+    failPoint('stop.returned');
     clearInterval(this.#ticker);
     await this.#sendTally();
+    failPoint('stop.tallied');
     await Promise.all(this.#claimers.map((claimer) => claimer.close()));
     this.#children?.close();
     this.#state = 'stopped';

@@ -88,7 +88,7 @@ test('failures, retries, dead letters and replays work on a cluster', async (t) 
   assert.equal(seen.items.length, 10);
   assert.equal((await queue.dead.list({ limit: 100 })).letters.length, 20);
   broken = false;
-  await queue.dead.replay({});
+  await queue.dead.replay('all');
   await seen.reach(30);
 });
 

@@ -29,11 +29,12 @@ const only = process.env['SLUICE_MODEL_PROPERTY'];
 const commandsPerRun = 160;
 const runsPerRound = 20;
 /** Shortening a failure ends here, with the shortest found so far. */
-const shorteningMs = 60_000;
+const shorteningMs = 90_000;
 
 let redis: RedisServer;
 let link: RedisLink;
 let total = 0;
+const answers = new Map<string, number>();
 
 before(async () => {
   redis = await startRedis({ appendonly: false });
@@ -149,10 +150,10 @@ for (const property of properties) {
       const result = await fc.check(check, {
         seed: seed + round,
         numRuns: runsPerRound,
-        interruptAfterTimeLimit: shorteningMs,
+        endOnFailure: true,
         ...replay,
       });
-      if (result.failed) fail(property, result);
+      if (result.failed) await fail(property, result);
       if (path !== undefined) return;
     }
     t.diagnostic(`${total - before} commands`);
@@ -164,6 +165,7 @@ test(
   { skip: only !== undefined },
   (t) => {
     t.diagnostic(`${total} commands in all`);
+  t.diagnostic([...answers].sort().map(([a, n]) => `${a} ${n}`).join(', '));
     assert.ok(total >= Math.min(wanted, 100_000));
     assert.deepEqual(
       allKinds().filter((kind) => !(kind in everything)),
@@ -173,24 +175,67 @@ test(
 );
 
 async function play(property: Property, commands: Command[]): Promise<void> {
+  const failure = await firstFailure(property, commands);
+  if (failure) throw failure.error;
+}
+
+/** What went wrong, and with which command; the end, when everything has to end, counts as one more. */
+async function firstFailure(
+  property: Property,
+  commands: Command[],
+): Promise<{ at: number; error: unknown } | undefined> {
   await link.call('FLUSHALL', []);
   const calls = new Calls(link, new Model(property.bounds ?? realBounds), property.variants);
+  calls.tell = (name, reply) => {
+    const words = Array.isArray(reply) && name !== 'letters' ? reply.filter((item) => typeof item === 'string') : [reply];
+    for (const item of words.slice(0, 3)) { const answer = `${name} ${String(item).slice(0, 12)}`; if (/ [A-Za-z]+$/.test(answer)) answers.set(answer, (answers.get(answer) ?? 0) + 1); }
+  };
   const world = new World(calls);
+  let at = 0;
   try {
-    for (const command of commands) await runCommand(world, command);
+    for (; at < commands.length; at++) await runCommand(world, commands[at]!);
     await endEverything(world);
+    return undefined;
+  } catch (error) {
+    return { at, error };
   } finally {
     total += calls.count;
   }
 }
 
-function fail(property: Property, result: fc.RunDetails<[Command[]]>): never {
-  const { counterexample, counterexamplePath, seed, errorInstance, numShrinks } = result;
-  const commands = counterexample?.[0].map((command) => JSON.stringify(command)).join('\n') ?? '';
-  const how = `SLUICE_MODEL_PROPERTY='${property.name}' SLUICE_MODEL_SEED=${seed} SLUICE_MODEL_PATH=${counterexamplePath}`;
-  const error =
-    errorInstance instanceof Error ? (errorInstance.stack ?? errorInstance.message) : String(errorInstance);
+/**
+ * Leaves out ever smaller parts as long as it still fails. (fast-check's own way tries many more sequences, because it
+ * cannot know that what comes after the failing command does not matter.)
+ */
+async function shorten(
+  property: Property,
+  commands: Command[],
+): Promise<{ commands: Command[]; error: unknown }> {
+  const end = performance.now() + shorteningMs;
+  let shortest = commands;
+  let error: unknown = new Error('it did not fail a second time');
+  const tryOut = async (candidate: Command[]): Promise<void> => {
+    const failure = await firstFailure(property, candidate);
+    if (!failure) return;
+    shortest = candidate.slice(0, failure.at + 1);
+    error = failure.error;
+  };
+  await tryOut(commands);
+  for (let size = shortest.length >> 1; size >= 1; size >>= 1) {
+    for (let from = shortest.length - size; from > -size && performance.now() < end; from -= size) {
+      const start = Math.max(from, 0);
+      await tryOut([...shortest.slice(0, start), ...shortest.slice(start + size)]);
+    }
+  }
+  return { commands: shortest, error };
+}
+
+async function fail(property: Property, result: fc.RunDetails<[Command[]]>): Promise<never> {
+  const { commands, error } = await shorten(property, result.counterexample![0]);
+  const where = `SLUICE_MODEL_SEED=${result.seed} SLUICE_MODEL_PATH=${result.counterexamplePath}`;
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const list = commands.map((command) => JSON.stringify(command)).join('\n');
   assert.fail(
-    `${error}\n\nafter these commands (shortened ${numShrinks} times):\n${commands}\n\nrepeat it with\n${how}`,
+    `${stack}\n\nafter these commands:\n${list}\n\nrepeat it with\nSLUICE_MODEL_PROPERTY='${property.name}' ${where}`,
   );
 }

@@ -49,6 +49,8 @@ export class Calls {
   readonly partition: Partition;
   readonly model: Model | undefined;
   readonly ledger = new Ledger();
+  /** Told which script answered what. */
+  tell: (name: ScriptName, reply: unknown) => void = () => {};
   readonly #base: string;
   readonly #variants: Variants;
   /** What the server has seen since its memory of scripts was last emptied. */
@@ -269,7 +271,7 @@ export class Calls {
   #dropping(ids: string[], foretell: (model: Model, now: Moment) => Foretold): Judges {
     return {
       foretell: (model, now) => {
-        const before = ids.filter((id) => model.dead.has(id));
+        const before = [...new Set(ids)].filter((id) => model.dead.has(id));
         const reply = foretell(model, now);
         for (const id of before) if (!model.dead.has(id)) this.ledger.ended(id);
         return reply;
@@ -427,6 +429,7 @@ export class Calls {
     this.snapshot = await looking;
     const now = new Moment(fromMs, Date.now());
     this.count++;
+    this.tell(name, reply);
     if (this.model) {
       const why = whyNot(judges.foretell(this.model, now, reply), reply, 'the reply');
       if (why !== undefined) throw new Error(`${name}: ${why}`);

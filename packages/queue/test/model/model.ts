@@ -1163,8 +1163,9 @@ export class Model {
       else Object.assign(this.rules, { [name]: value });
     }
     if (this.rules.rateMax !== undefined) this.rate = this.rate.slice(-this.rules.rateMax);
+    const regroup = Object.keys(changes).some((name) => name.startsWith('key'));
     for (const [name, state] of this.groups) {
-      if (state === 'ready') continue;
+      if (state === 'ready' || !regroup) continue;
       this.parked.delete(name);
       this.#openGroup(name);
     }
