@@ -13,7 +13,7 @@ import { Actor } from './cast.js';
 import { check } from './checker.js';
 import type { Verdict } from './checker.js';
 import { Journal, JournalReader, files } from './evidence.js';
-import type { FaultLine } from './evidence.js';
+import type { FaultLine, LedgerLine, ProducerLine } from './evidence.js';
 import { findFailPoints } from './failPoints.js';
 import type { Role } from './failPoints.js';
 import { faultNames, faults, planStrikes, strikeAll } from './faults.js';
@@ -25,6 +25,7 @@ import { guards, takeOut } from './sabotage.js';
 import type { Guard, GuardName } from './sabotage.js';
 import { openStage } from './stage.js';
 import type { Stage, Topology } from './stage.js';
+import type { Work } from './work.js';
 
 const queue = 'chaos';
 const leaseMs = 2_000;
@@ -34,6 +35,8 @@ const drainMs = 40_000;
 /** A guard that is missing leaves jobs behind for ever: no need to wait for them. */
 const sabotagedDrainMs = 6_000;
 const quietLooks = 3;
+const encoreJobs = 6;
+const encoreMs = 1_500;
 const lookEveryMs = 100;
 
 export interface RunOptions {
@@ -55,12 +58,20 @@ export interface RunReport extends Verdict {
 }
 
 export async function conduct(options: RunOptions): Promise<RunReport> {
+  // The conductor runs no script, but must know the hashes of those that are run.
+  const putBack = options.sabotage && takeOut(options.sabotage);
+  try {
+    return await play(options);
+  } finally {
+    putBack?.();
+  }
+}
+
+async function play(options: RunOptions): Promise<RunReport> {
   const say = options.say ?? (() => {});
   const folder = evidenceFolder(options);
   mkdirSync(folder, { recursive: true });
   const guard: Guard | undefined = options.sabotage && guards[options.sabotage];
-  // The conductor runs no script, but must know the hashes of those that are run.
-  if (options.sabotage) takeOut(options.sabotage);
   say(`opening a ${options.topology} Redis; evidence in ${folder}`);
   const stage = await openStage(options.topology, queue);
   const log = new Journal<FaultLine>(join(folder, files.faults));
@@ -77,7 +88,7 @@ export async function conduct(options: RunOptions): Promise<RunReport> {
     await untilOpen(stage, observer, actors);
     say('all workers are up; the faults begin');
     until.faultsMs = Date.now() + options.seconds * 1_000;
-    const scene: Scene = { stage, actors, leaseMs, losing: losingOf(guard), faults: log };
+    const scene: Scene = { stage, actors, leaseMs, losing: losingOf(guard), faults: log, say };
     const names = (guard?.faults ?? faultsOf(options)) as FaultName[];
     const thawing = armory.thaw(actors);
     strikes = await strikeAll(scene, planStrikes(random.fork('strikes'), options.seconds * 1_000, names));
@@ -88,8 +99,16 @@ export async function conduct(options: RunOptions): Promise<RunReport> {
     for (const { proxy } of actors) proxy?.heal();
     const ofRoles = (...roles: Role[]) => actors.filter(({ role }) => roles.includes(role));
     violations.push(...(await endAll(ofRoles('producer', 'foreign', 'operator'))));
-    const left = await drain(stage, observer, actors, guard ? sabotagedDrainMs : drainMs);
-    if (left) violations.push(`the queue did not drain: ${left}`);
+    const untilQuiet = async () => {
+      const left = await drain(stage, observer, actors, guard ? sabotagedDrainMs : drainMs);
+      if (left) violations.push(`the queue did not drain: ${left}`);
+    };
+    await untilQuiet();
+    if (!guard) {
+      say('an encore: one worker is killed while all is well');
+      violations.push(...(await encore(stage, actors, folder, log)));
+      await untilQuiet();
+    }
     violations.push(...(await endAll(ofRoles('worker'))));
     await observer.stop();
     await copyBooks(await stage.masters(), folder);
@@ -238,6 +257,40 @@ async function untilOpen(stage: Stage, observer: Observer, actors: readonly Acto
     if (Date.now() > deadline) throw new Error(`the workers did not start within ${openingMs} ms; see their logs`);
     await sleep(lookEveryMs);
   }
+}
+
+/**
+ * When all is quiet again, a few jobs start, and the worker that has most of them is killed: with nothing else in the way,
+ * each of them must be claimed again within lease + 1 s.
+ */
+async function encore(
+  stage: Stage,
+  actors: readonly Actor[],
+  folder: string,
+  log: Journal<FaultLine>,
+): Promise<string[]> {
+  const accepted = new Journal<ProducerLine>(join(folder, files.producer('encore')));
+  for (let i = 1; i <= encoreJobs; i++) {
+    const work: Work = { key: `encore-${i}`, kind: 'slow', ms: encoreMs };
+    accepted.write({ e: 'intent', at: Date.now(), key: work.key, kind: work.kind, remembered: true });
+    const inbox = `sluice:{${queue}:${i % stage.partitions}}:inbox`;
+    await (stage.raw as Redis).rpush(inbox, JSON.stringify({ data: work, id: work.key }));
+    accepted.write({ e: 'accepted', at: Date.now(), key: work.key, id: work.key, ours: true });
+  }
+  accepted.close();
+  const reader = new JournalReader<LedgerLine>(join(folder, files.ledger));
+  const runs: LedgerLine[] = [];
+  for (const deadline = Date.now() + encoreMs; runs.length < encoreJobs; await sleep(lookEveryMs)) {
+    runs.push(...reader.read().filter(({ e, key }) => e === 'run' && key.startsWith('encore-')));
+    if (Date.now() > deadline) return [`only ${runs.length} of ${encoreJobs} jobs started within ${encoreMs} ms`];
+  }
+  const counts = new Map<number, number>();
+  for (const { pid } of runs) counts.set(pid, (counts.get(pid) ?? 0) + 1);
+  const [busiest] = [...counts].sort(([, a], [, b]) => b - a)[0]!;
+  const from = Date.now();
+  actors.find(({ pid }) => pid === busiest)?.signal('SIGKILL');
+  log.write({ f: 'fault', name: 'encore', pid: busiest, from, to: from });
+  return [];
 }
 
 async function endAll(actors: readonly Actor[]): Promise<string[]> {

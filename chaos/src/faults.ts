@@ -20,6 +20,7 @@ export interface Scene {
   /** Hashes of the scripts whose replies get lost, by who calls them. */
   losing: { role: Role; shas: string[] }[];
   faults: Journal<FaultLine>;
+  say: (line: string) => void;
 }
 
 interface Fault {
@@ -201,7 +202,8 @@ export async function strikeAll(scene: Scene, strikes: readonly Strike[]): Promi
     counts.set(name, (counts.get(name) ?? 0) + 1);
     const strike = async () => {
       const from = Date.now();
-      await fault.strike(scene, random);
+      // A server that another strike has just killed cannot be asked for anything.
+      await fault.strike(scene, random).catch((error: unknown) => scene.say(`${name}: ${String(error)}`));
       if (!fault.everybody) return;
       everybodyHit = false;
       scene.faults.write({ f: 'fault', name, from, to: Date.now() });

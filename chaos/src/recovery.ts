@@ -13,8 +13,8 @@ const sliceMs = 20;
 const shareOfLease = 0.5;
 /** A lease lost to a trouble is seen to be gone at most this long after the trouble. */
 const aftermathMs = 2_500;
-/** A process that ends in good order closes its sessions shortly before. */
-const closingMs = 3_000;
+/** How late it may be seen that a session is gone. */
+const seenLateMs = 100;
 /** Until everybody has found the way back to a Redis that was away. */
 const returnMs = 500;
 
@@ -39,13 +39,13 @@ interface Trouble extends Span {
 export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: string) => void) {
   const { leaseMs, sessions } = evidence;
   const deaths = new Map<number, number>();
-  const orderly = new Set<number>();
-  const terms = new Set<number>();
+  const asked = new Map<number, number>();
+  let kills = 0;
   for (const line of evidence.faults) {
-    if (line.f === 'term') terms.add(line.pid);
+    if (line.f === 'term') asked.set(line.pid, line.at);
     if (line.f !== 'death') continue;
     deaths.set(line.pid, line.at);
-    if (terms.has(line.pid) && line.how === '0') orderly.add(line.pid);
+    if (line.how !== '0') kills++;
   }
   const troubles = troublesOf(evidence, deaths);
   const rescueMs: number[] = [];
@@ -58,7 +58,8 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
       ({ pid: whose, name, from, to }) =>
         whose === pid && name === 'stop' && from >= bornAt && from < goneAt && goneAt < to,
     );
-    if (orderly.has(pid) && goneAt > diedAt - closingMs) continue;
+    const wasClosed = (asked.get(pid) ?? Infinity) <= goneAt && goneAt <= diedAt + seenLateMs;
+    if (wasClosed) continue;
     const endedAt = Math.min(diedAt, frozen?.from ?? Infinity);
     if (endedAt <= goneAt) {
       const tookMs = goneAt - endedAt;
@@ -75,12 +76,19 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
       object(`session ${session} of process ${pid} was taken at ${goneAt}, though the process was alive and well`);
     }
   }
+  const victim = evidence.faults.find((line) => line.f === 'fault' && line.name === 'encore')?.pid;
+  const encore = reclaimTimes(evidence.ledger, deaths, (pid) => pid === victim);
+  for (const tookMs of encore) {
+    if (tookMs > leaseMs + promisedMs) object(`in the encore a job was claimed again only ${tookMs} ms after its worker died`);
+  }
   const again = reclaimTimes(evidence.ledger, deaths);
   return {
-    kills: deaths.size - orderly.size,
+    kills,
     points: new Set(evidence.faults.flatMap((line) => (line.f === 'point' ? [line.point] : []))).size,
     rescues: rescueMs.length,
     rescueMaxMs: Math.max(0, ...rescueMs),
+    encoreJobs: encore.length,
+    encoreMaxMs: encore.at(-1) ?? 0,
     reclaimedMedianMs: again[Math.floor(again.length / 2)] ?? 0,
     reclaimedMaxMs: again.at(-1) ?? 0,
   };
@@ -136,12 +144,16 @@ function hinderedWithin(
 }
 
 /** From the death of a process to the next claim of each job that it was running. The token is the time of the claim in µs. */
-function reclaimTimes(ledger: LedgerView, deaths: ReadonlyMap<number, number>): number[] {
+function reclaimTimes(
+  ledger: LedgerView,
+  deaths: ReadonlyMap<number, number>,
+  counts: (pid: number) => boolean = () => true,
+): number[] {
   const times: number[] = [];
   for (const { runs } of ledger.jobs.values()) {
     for (let i = 1; i < runs.length; i++) {
       const diedAt = deaths.get(runs[i - 1]!.pid);
-      if (runs[i - 1]!.end || diedAt === undefined) continue;
+      if (runs[i - 1]!.end || diedAt === undefined || !counts(runs[i - 1]!.pid)) continue;
       times.push(Math.round(Number(runs[i]!.token) / 1_000) - diedAt);
     }
   }

@@ -16,6 +16,8 @@ interface Cut {
 export interface Guard {
   /** What it protects from. */
   why: string;
+  /** What the checker must say when it is missing. */
+  noticed: RegExp;
   cuts: Cut[];
   faults: FaultName[];
   /** The scripts whose replies get lost. */
@@ -32,6 +34,7 @@ export const guards = {
   token: {
     ...calm,
     why: 'a repeated retry, settlement or acknowledgement of an earlier claim ends a later one',
+    noticed: /ran as attempt \d+ \(token \d+\), after \d+ failures/,
     cuts: [
       { from: ['settle', 'retry'], text: "id) == token and redis.call('HGET', jobs, id)", put: "id) and redis.call('HGET', jobs, id)" },
       { from: ['claim', 'take'], text: 'if state[at] ~= tokens[run] then', put: 'if not state[at] then' },
@@ -45,6 +48,7 @@ export const guards = {
   sequence: {
     ...calm,
     why: 'a claim that is repeated after its reply was lost claims other jobs, and nobody runs the first ones',
+    noticed: /has not ended: unfinished \(in active:/,
     cuts: [{ from: ['claim', 'take'], text: 'if seq ~= last_seq then return nil end', put: 'if true then return nil end' }],
     faults: ['lose'],
     losing: ['claim', 'take'],
@@ -53,6 +57,7 @@ export const guards = {
   request: {
     ...calm,
     why: 'an add that is repeated after its reply was lost adds its jobs twice',
+    noticed: /the books counted \d+ jobs done; \d+ are/,
     cuts: [
       { from: ['add'], text: "if tonumber(last) and tonumber(last) >= tonumber(seq) then return { 'REPEAT', now } end", put: '' },
       { from: ['addEach'], text: 'if tonumber(last) and tonumber(last) >= tonumber(seq) then return first_answer(lane) end', put: '' },
@@ -65,6 +70,7 @@ export const guards = {
   rescue: {
     ...calm,
     why: 'a session whose jobs are moved without being marked first is not found again after the first chunk',
+    noticed: /has not ended: unfinished \(in active:/,
     cuts: [{ from: ['rescue'], text: "redis.call('ZADD', rescuing, now, session)", put: '' }],
     faults: ['kill'],
     kinds: ['slow'],
@@ -75,6 +81,7 @@ export const guards = {
   grace: {
     ...calm,
     why: 'after an outage whoever comes back first takes the jobs of all others, who live',
+    noticed: /was taken at \d+, though the process was alive and well/,
     cuts: [
       {
         from: ['open', 'renew', 'rescue'],
@@ -89,15 +96,19 @@ export const guards = {
 
 export type GuardName = keyof typeof guards;
 
-export function takeOut(name: GuardName): void {
+/** Returns a function that puts the guard back. */
+export function takeOut(name: GuardName): () => void {
+  const before = new Map<{ source: string; sha: string }, { source: string; sha: string }>();
   for (const { from, text, put } of guards[name].cuts) {
     for (const scriptName of from) {
       const script = scripts[scriptName] as { source: string; sha: string };
       if (!script.source.includes(text)) {
         throw new Error(`sabotage ${name}: ${scriptName}.lua does not contain "${text}"`);
       }
+      if (!before.has(script)) before.set(script, { ...script });
       script.source = script.source.replaceAll(text, put);
       script.sha = createHash('sha1').update(script.source).digest('hex');
     }
   }
+  return () => before.forEach((original, script) => Object.assign(script, original));
 }

@@ -170,9 +170,15 @@ function common(servers: readonly RedisServer[], raw: Redis | Cluster) {
       await Promise.all(running().map((server) => server.command('SCRIPT', 'FLUSH')));
     },
     dropConnections: async () => {
-      await Promise.all(running().map((server) => server.command('CLIENT', 'KILL', 'TYPE', 'normal')));
+      await Promise.all(running().map(dropOurs));
     },
   };
+}
+
+/** The queue names its connections; those of the conductor stay. */
+async function dropOurs(server: RedisServer): Promise<void> {
+  const list = String(await server.command('CLIENT', 'LIST'));
+  for (const [, id] of list.matchAll(/^id=(\d+) .* name=sluice/gm)) await server.command('CLIENT', 'KILL', 'ID', id!);
 }
 
 function impossible(topology: Topology): Promise<never> {

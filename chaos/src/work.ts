@@ -61,7 +61,8 @@ export function drawJob(random: Random, key: string, mix: Mix, owned: readonly s
   const kind = drawKind(random, mix.kinds);
   const work: Work = { key, kind, ms: drawMs(random, kind, mix.leaseMs) };
   const options: AddOptions = {};
-  if (kind === 'failing') Object.assign(options, { attempts: 4, backoff: { type: 'fixed', delayMs: 1 } });
+  if (kind === 'failing')
+    Object.assign(options, { attempts: 4, backoff: { type: 'fixed', delayMs: random.pick([0, 0, 20]) } });
   if (kind === 'dying') Object.assign(options, { attempts: 2, backoff: { type: 'fixed', delayMs: 20 } });
   if (kind === 'hanging') Object.assign(options, { timeoutMs: 1_000, backoff: { type: 'fixed', delayMs: 50 } });
   if (random.chance(0.2)) options.priority = random.between(0, 5) as NonNullable<AddOptions['priority']>;

@@ -11,8 +11,10 @@ const guides = readdirSync(`${root}docs/guides`).map((name) => `docs/guides/${na
 const documents = ['README.md', 'packages/queue/README.md', 'examples/README.md', ...guides];
 
 for (const document of documents.filter((name) => existsSync(root + name))) {
-  test(`every TypeScript block in ${document} is a part of an example`, () => {
-    for (const [, block] of readFileSync(root + document, 'utf8').matchAll(/^```ts\n([\s\S]*?)^```$/gm)) {
+  test(`every block of code in ${document} is a part of an example`, () => {
+    for (const [, block] of readFileSync(root + document, 'utf8').matchAll(
+      /^```(?:ts|sh)\n([\s\S]*?)^```$/gm,
+    )) {
       const found = examples.some((example) => withoutIndents(example).includes(withoutIndents(block!)));
       assert.ok(found, `no example contains this block:\n${block}`);
     }

@@ -7,6 +7,7 @@
 // the script answers a repetition as it answered the first. Two lanes keep Redis and this process busy at the same time. A
 // claim never asks for more than there are free slots, so that no claimed job waits while another worker is idle.
 import { isSluiceError } from '@sluice/base';
+import { Audit } from './audit.js';
 import { Duties } from './duties.js';
 import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
@@ -33,6 +34,8 @@ const busyLookMs = 1_000;
 /** How long take.lua may be used until the next proper look: what it overlooks waits that long at most. */
 const lookEveryMs = 10;
 const callDeadlineMs = 10_000;
+/** How often what Redis takes for running here is compared with what runs here, while there is anything. */
+const auditsPerLease = 2;
 
 /** The flags of claim.lua. */
 const flags = {
@@ -52,6 +55,9 @@ interface Lane {
   name: string;
   seq: number;
   busy: boolean;
+  /** When its call began, and the acknowledgements in it. */
+  sinceMs: number;
+  acks: readonly string[];
 }
 
 type ClaimReply = [Buffer, Buffer, number, Buffer, number, number, Buffer[], Buffer[], Buffer[], number];
@@ -74,11 +80,16 @@ export class Claimer {
   #settling: WireValue[] = [];
   #returning: WireValue[] = [];
   #itemsUnderWay = 0;
+  /** Ids of those items. */
+  readonly #ending = new Set<string>();
+  readonly #audit: Audit;
   #beat: Beat | undefined;
   #isOpen = false;
   #closing = false;
   /** There may be work: the last look found some, or somebody woke us. */
   #hungry = true;
+  /** Of all idle workers this one sees what arrives in the inbox. */
+  #onWatch = false;
   /** A call is due even if nothing can be claimed. */
   #lookDue = false;
   #flushPlanned = false;
@@ -99,12 +110,15 @@ export class Claimer {
     this.holder = { session: '', partition };
     this.#listKeys = lists.map((wait) => ({ ...keys, wait }));
     this.duties = new Duties(worker.queue, partition, worker.leaseMs, worker.logger);
+    this.#audit = new Audit(partition, (id, token) => this.#knows(id, token));
     const name = `sluice-${worker.queue.name}-sleep`;
-    this.#tokenWaiter = Waiter.forToken(partition.link.another({ name }), partition.keys.wake, () =>
-      this.look(),
-    );
-    this.#inboxWaiter = Waiter.forInbox(partition.link.another({ name }), partition.keys.inbox, (arrived) => {
-      if (arrived) void this.duties.takeInbox().then(() => this.look());
+    this.#tokenWaiter = Waiter.forToken(partition.link.another({ name }), partition.keys.wake, (why) => {
+      if (why === 'lost') this.#audit.request();
+      this.look();
+    });
+    this.#inboxWaiter = Waiter.forInbox(partition.link.another({ name }), partition.keys.inbox, (why) => {
+      if (why === 'woken') void this.duties.takeInbox().then(() => this.look());
+      else if (this.#onWatch) this.#inboxWaiter.listen();
     });
   }
 
@@ -150,6 +164,8 @@ export class Claimer {
           name: `#${number}`,
           seq: 0,
           busy: false,
+          sinceMs: 0,
+          acks: [],
         }));
         this.#beat = beat;
         this.#earliestDeadlineMs = 0;
@@ -179,6 +195,7 @@ export class Claimer {
   settle(item: WireValue): void {
     this.#settling.push(item);
     this.#itemsUnderWay++;
+    this.#ending.add(idOf(item));
     this.flushSoon();
   }
 
@@ -186,6 +203,7 @@ export class Claimer {
   giveBack(item: WireValue): void {
     this.#returning.push(item);
     this.#itemsUnderWay++;
+    this.#ending.add(idOf(item));
     this.flushSoon();
   }
 
@@ -213,6 +231,7 @@ export class Claimer {
       this.#lookDue = true;
       this.pump();
     }
+    if (this.#isOpen) void this.#returnStrangers();
   }
 
   setEarliestDeadline(atMs: number): void {
@@ -287,6 +306,7 @@ export class Claimer {
       runs.push(token, taken.length);
     }
     this.#ackCount -= ids.length;
+    lane.acks = ids;
     const list = new Packer(bytes);
     list.array(ids.length + 2);
     list.short('#');
@@ -300,6 +320,7 @@ export class Claimer {
     lane.seq++;
     this.#lookDue = false;
     this.#lastCallMs = performance.now();
+    lane.sinceMs = this.#lastCallMs;
     this.#worker.reserve(want);
     const { session } = this;
     const args = {
@@ -314,6 +335,7 @@ export class Claimer {
     const reply = await this.#claim(args);
     failPoint('claim.replied');
     lane.busy = false;
+    lane.acks = [];
     this.#worker.reserve(-want);
     // Another lane may have learned meanwhile that the session is gone, and opened a new one.
     if (session !== this.session || !reply) return;
@@ -348,7 +370,9 @@ export class Claimer {
     this.#worker.nursing(this, (bits & flags.drain) !== 0);
     this.#hungry = count > 0 || (bits & (flags.more | flags.drain)) === flags.more;
     if (count === 0) this.#wakeAt(dueMs, nowMs);
-    if (bits & flags.watch && !this.#closing) this.#inboxWaiter.listen();
+    else this.#audit.request();
+    this.#onWatch = (bits & flags.watch) !== 0 && !this.#closing;
+    if (this.#onWatch) this.#inboxWaiter.listen();
     if (bits & flags.inbox) void this.duties.takeInbox().then(() => this.look());
     if (bits & flags.rescue) void this.duties.rescue();
     if (bits & flags.notices) void this.duties.deliverNotices();
@@ -377,12 +401,37 @@ export class Claimer {
 
   #settleLate(id: string): void {
     // The acknowledgement was not applied, so the job is still ours under the token of its claim.
+    this.#ending.add(id);
     void this.partition.link
       .call('hget', [this.partition.keys.active + this.session, id])
       .then(
         (token) => token && this.settle([id, (token as Buffer).toString(), 'done', 0, '', '', '', '', '']),
       )
-      .catch((error: unknown) => this.#worker.degraded(error));
+      .catch((error: unknown) => {
+        // The audit finds it, and it runs again.
+        this.#ending.delete(id);
+        this.#worker.degraded(error);
+      });
+  }
+
+  /** Gives back what Redis takes for running here and nobody here knows of. */
+  async #returnStrangers(): Promise<void> {
+    const { session } = this;
+    const everyMs = this.#worker.leaseMs / auditsPerLease;
+    const oldestCallMs = () =>
+      Math.min(...this.#lanes.map((lane) => (lane.busy ? lane.sinceMs : performance.now())));
+    const strangers = await this.#audit.compare(session, everyMs, oldestCallMs);
+    if (strangers.length === 0 || session !== this.session) return;
+    this.#worker.logger.warn(
+      { queue: this.#worker.queue.name, session, jobs: strangers.length },
+      'Redis came back with an older state; jobs that had ended run again',
+    );
+    for (const { id, token } of strangers) this.giveBack([id, token, 'returned', '', '', '']);
+  }
+
+  #knows(id: string, token: string): boolean {
+    if (this.#worker.runs(this, id) || this.#ending.has(id)) return true;
+    return this.#acks.get(token)?.includes(id) === true || this.#lanes.some((lane) => lane.acks.includes(id));
   }
 
   #wakeAt(dueMs: number, nowMs: number): void {
@@ -404,10 +453,11 @@ export class Claimer {
     // A session that was lost meanwhile has taken its items, and their count, with it.
     if (session !== this.session) return;
     this.#itemsUnderWay -= chunk.length;
+    for (const item of chunk) this.#ending.delete(idOf(item));
     if (!reply) return;
     if (reply[0].toString() === 'LEASE_LOST') return this.#lose('LEASE_LOST');
     reply.slice(1).forEach((word, i) => {
-      if (String(word) === 'ALREADY') this.#worker.refused(String((chunk[i] as WireValue[])[0]));
+      if (String(word) === 'ALREADY') this.#worker.refused(idOf(chunk[i]!));
     });
     this.#worker.checkDrained();
   }
@@ -446,6 +496,8 @@ export class Claimer {
     this.#acks.clear();
     this.#ackCount = 0;
     this.#itemsUnderWay = 0;
+    this.#ending.clear();
+    this.#audit.reset();
     this.#settling = [];
     this.#returning = [];
     this.#worker.lost(this, queueErrors.LEASE_LOST({ session }), why);
@@ -453,4 +505,9 @@ export class Claimer {
     if (this.#closing) return;
     void this.open().catch((error: unknown) => this.#worker.degraded(error));
   }
+}
+
+/** Items of settle.lua and retry.lua begin with the id. */
+function idOf(item: WireValue): string {
+  return String((item as WireValue[])[0]);
 }

@@ -10,7 +10,7 @@ import type { Partition } from './partition.js';
 import type { AnyQueue } from './queue.js';
 
 const rescueChunk = 100;
-const sweepEveryMs = 5_000;
+const sweepEveryMs = 10_000;
 const sweepLimit = 500;
 
 export class Duties {

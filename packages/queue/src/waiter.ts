@@ -5,14 +5,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { RedisLink } from '@sluice/redis';
 
 /** How long one blocking pop lasts: the pace of an idle worker's regular look. */
-export const napMs = 5_000;
+export const napMs = 8_000;
 const hangsAfterMs = napMs + 3_000;
+
+/** There was something; or only the time had passed; or the connection was lost. */
+type Why = 'woken' | 'passed' | 'lost';
 
 export class Waiter {
   readonly #link: RedisLink;
   readonly #command: string;
   readonly #args: (string | number)[];
-  readonly #onWake: (woken: boolean) => void;
+  readonly #onWake: (why: Why) => void;
   #listening = false;
   #closed = false;
 
@@ -20,7 +23,7 @@ export class Waiter {
     link: RedisLink,
     command: string,
     args: (string | number)[],
-    onWake: (woken: boolean) => void,
+    onWake: (why: Why) => void,
   ) {
     this.#link = link;
     this.#command = command;
@@ -29,12 +32,12 @@ export class Waiter {
   }
 
   /** Sleeps until somebody leaves a token. */
-  static forToken(link: RedisLink, wake: string, onWake: (woken: boolean) => void): Waiter {
+  static forToken(link: RedisLink, wake: string, onWake: (why: Why) => void): Waiter {
     return new Waiter(link, 'blpop', [wake, napMs / 1000], onWake);
   }
 
   /** Sleeps until a foreign message arrives. Moving the head of a list to its own head blocks like a pop and takes nothing. */
-  static forInbox(link: RedisLink, inbox: string, onWake: (woken: boolean) => void): Waiter {
+  static forInbox(link: RedisLink, inbox: string, onWake: (why: Why) => void): Waiter {
     return new Waiter(link, 'blmove', [inbox, inbox, 'LEFT', 'LEFT', napMs / 1000], onWake);
   }
 
@@ -42,7 +45,7 @@ export class Waiter {
     return this.#listening;
   }
 
-  /** Sleeps once; `onWake` says whether there was a token or only the time had passed. */
+  /** Sleeps once; `onWake` says why it woke. */
   listen(): void {
     if (this.#listening || this.#closed) return;
     this.#listening = true;
@@ -55,14 +58,14 @@ export class Waiter {
   }
 
   async #sleep(): Promise<void> {
-    let woken = false;
+    let why: Why = 'lost';
     try {
-      woken = (await this.#link.once(this.#command, this.#args, hangsAfterMs)) !== null;
+      why = (await this.#link.once(this.#command, this.#args, hangsAfterMs)) === null ? 'passed' : 'woken';
     } catch {
       // Redis is away, or the connection was replaced: look again soon, without a rush.
       await pause(100 + Math.random() * 400);
     }
     this.#listening = false;
-    if (!this.#closed) this.#onWake(woken);
+    if (!this.#closed) this.#onWake(why);
   }
 }

@@ -213,6 +213,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   }
 
   /** @internal */
+  runs(claimer: Claimer, id: string): boolean {
+    return this.#runs.get(id)?.claimer === claimer;
+  }
+
+  /** @internal */
   nursing(claimer: Claimer, drain: boolean): void {
     if (drain) this.#nursing = claimer;
     else if (this.#nursing === claimer && this.#runs.size === 0) this.#nursing = undefined;

@@ -254,7 +254,7 @@ test('seed 003: recovery reads a list with GET, which is a type error; our rescu
   assert.equal((await queue.counts()).active, 5);
   const seen = new Gathering<number>();
   queue.work((job) => seen.push(job.data), { leaseMs });
-  assert.deepEqual((await seen.reach(5)).toSorted(), [1, 2, 3, 4, 5]);
+  assert.deepEqual(new Set(await seen.reach(5)), new Set([1, 2, 3, 4, 5]));
 });
 
 test('seed 003: malformed messages are dropped; ours keep their bytes among the dead letters and can be repaired', async (t) => {
@@ -268,13 +268,15 @@ test('seed 003: malformed messages are dropped; ours keep their bytes among the 
   const queue = bed.queue<{ repo: string }>(t);
   const seen = new Gathering<string>();
   queue.work((job) => seen.push(job.data.repo));
-  await redis('RPUSH', queue.partitions[0]!.keys.inbox, '{"repo": nonsense');
+  const good = Array.from({ length: 100 }, (_, i) => `{"data":{"repo":"${i}"}}`);
+  await redis('RPUSH', queue.partitions[0]!.keys.inbox, ...good, '{"repo": nonsense', ...good);
+  await seen.reach(200);
   await waitUntil('it is buried', async () => (await queue.dead.count()) === 1);
   const [letter] = (await queue.dead.list()).letters;
   assert.equal(letter!.payload.toString(), '{"repo": nonsense');
   await queue.dead.edit(letter!, { repo: 'sense' });
   await queue.dead.replay({ ids: [letter!.id] });
-  assert.deepEqual(await seen.reach(1), ['sense']);
+  assert.equal((await seen.reach(201)).at(-1), 'sense');
 });
 
 test('seed 003: a clone that fails is acknowledged and gone; a handler that fails acknowledges nothing', async (t) => {

@@ -140,7 +140,7 @@ test('a result is kept as long as asked, also a binary one', async (t) => {
   assert.deepEqual(Buffer.from((await queue.result(bytes.id)) as Uint8Array), Buffer.from([0, 255, 1]));
   await queue.result(short.id);
   // A worker sweeps every few seconds.
-  await eventually(async () => (await queue.job(short.id)) === null, 15_000);
+  await eventually(async () => (await queue.job(short.id)) === null, 40_000);
 });
 
 test('a waiting job can be cancelled and never runs', async (t) => {

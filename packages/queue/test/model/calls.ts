@@ -42,6 +42,8 @@ interface Judges {
   foretell: (model: Model, now: Moment, reply: unknown) => Foretold;
   hear?: (ledger: Ledger, reply: unknown, nowMs: number) => void;
   given?: (reply: unknown) => string[];
+  /** It only reads: if it should write, the next look at the keys will show it. */
+  reads?: true;
 }
 
 export class Calls {
@@ -289,16 +291,16 @@ export class Calls {
 
   deaths(print: string, atMs: number, atId: string, order: 'newest' | 'oldest', limit: number): Promise<unknown> {
     return this.#run('deaths', { print, atMs, atId: bytes(atId), order, limit }, {
-      foretell: (model) => model.deaths(print, atMs, atId, order, limit),
+      reads: true, foretell: (model) => model.deaths(print, atMs, atId, order, limit),
     });
   }
 
   letters(ids: string[], maxBytes: number): Promise<unknown> {
-    return this.#run('letters', { ids: wirePack(ids), maxBytes }, { foretell: (model) => model.letters(ids, maxBytes) });
+    return this.#run('letters', { ids: wirePack(ids), maxBytes }, { reads: true, foretell: (model) => model.letters(ids, maxBytes) });
   }
 
   causes(prints: string[]): Promise<unknown> {
-    return this.#run('causes', { prints: wirePack(prints) }, { foretell: (model) => model.causes(prints) });
+    return this.#run('causes', { prints: wirePack(prints) }, { reads: true, foretell: (model) => model.causes(prints) });
   }
 
   // ── Chains and schedules ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -343,7 +345,7 @@ export class Calls {
   }
 
   due(limit: number): Promise<unknown> {
-    return this.#run('due', { limit }, { foretell: (model, now, reply) => model.due(limit, timeIn(now, reply, 0)) });
+    return this.#run('due', { limit }, { reads: true, foretell: (model, now, reply) => model.due(limit, timeIn(now, reply, 0)) });
   }
 
   /** All jobs of a tick are the same but for their ids. */
@@ -371,7 +373,7 @@ export class Calls {
   }
 
   peek(count: number): Promise<unknown> {
-    return this.#run('peek', { count }, { foretell: (model) => model.peek(count) });
+    return this.#run('peek', { count }, { reads: true, foretell: (model) => model.peek(count) });
   }
 
   sweep(limit: number): Promise<unknown> {
@@ -383,12 +385,12 @@ export class Calls {
   }
 
   ask(id: string): Promise<unknown> {
-    return this.#run('ask', { id: bytes(id) }, { foretell: (model) => model.ask(id) });
+    return this.#run('ask', { id: bytes(id) }, { reads: true, foretell: (model) => model.ask(id) });
   }
 
   look(id: string): Promise<unknown> {
     return this.#run('look', { id: bytes(id) }, {
-      foretell: (model, now, reply) => {
+      reads: true, foretell: (model, now, reply) => {
         const refs = (reply as unknown[])[8];
         if (Array.isArray(refs)) refs.sort();
         return model.look(id, now);
@@ -397,15 +399,19 @@ export class Calls {
   }
 
   counts(): Promise<unknown> {
-    return this.#run('count', {}, { foretell: (model, now, reply) => model.count(timeIn(now, reply, 0)) });
+    return this.#run('count', {}, { reads: true, foretell: (model, now, reply) => model.count(timeIn(now, reply, 0)) });
   }
 
   // ── Redis itself ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** One plain command, with what it means for the model. */
   async command(command: string, args: (string | number | Buffer)[], mean: (model: Model, reply: unknown) => void): Promise<unknown> {
-    const reply = plainReply(await this.link.call(command, args));
-    this.snapshot = await readSnapshot(this.link, this.#base);
+    const [answer, snapshot] = await Promise.all([
+      this.link.call(command, args),
+      readSnapshot(this.link, this.#base),
+    ]);
+    const reply = plainReply(answer);
+    this.snapshot = snapshot;
     if (this.model) mean(this.model, reply);
     this.#judgeKeys(command);
     return reply;
@@ -424,9 +430,9 @@ export class Calls {
     // The look at the keys travels right behind the call, unless the call may have to be sent twice.
     if (!this.#loaded.has(name)) await call;
     this.#loaded.add(name);
-    const looking = readSnapshot(this.link, this.#base);
+    const looking = judges.reads ? undefined : readSnapshot(this.link, this.#base);
     const reply = plainReply(await call);
-    this.snapshot = await looking;
+    if (looking) this.snapshot = await looking;
     const now = new Moment(fromMs, Date.now());
     this.count++;
     this.tell(name, reply);
@@ -436,7 +442,7 @@ export class Calls {
     }
     try {
       judges.hear?.(this.ledger, reply, now.from);
-      this.#judgeKeys(name, judges.given?.(reply));
+      if (looking) this.#judgeKeys(name, judges.given?.(reply));
     } catch (error) {
       if (error instanceof Violation) error.message = `${name} ${show(reply)}: ${error.message}`;
       throw error;

@@ -59,7 +59,8 @@ export const allKinds = (): string[] => Object.keys(definitions);
 const number = fc.nat(999);
 const few = fc.integer({ min: 1, max: 4 });
 const sometimes = (oneIn: number) => fc.nat(oneIn - 1).map((drawn) => drawn === 1);
-const priority = fc.nat(5);
+/** Mostly the usual one: a list that is alone is taken from the short way. */
+const priority = fc.oneof({ weight: 3, arbitrary: fc.constant(3) }, { weight: 2, arbitrary: fc.nat(5) });
 const payload = fc.nat(0xffff);
 
 function pick<T>(list: readonly T[], at: number): T | undefined {
@@ -217,6 +218,10 @@ function workerAt(world: World, at: number): Worker | undefined {
   return pick([...world.workers.values()], at);
 }
 
+function busyWorkerAt(world: World, at: number): Worker | undefined {
+  return pick([...world.workers.values()].filter(({ held }) => held.size > 0), at);
+}
+
 define<object>('open', {}, async (world) => {
   if (world.workers.size < maxSessions) await world.openWorker();
 });
@@ -291,47 +296,56 @@ interface FinishDraw {
   copies: number;
 }
 
+const finishDraw = {
+  session: number,
+  job: number,
+  how: fc.nat(9),
+  when: fc.nat(3),
+  keep: fc.boolean(),
+  stale: sometimes(8),
+  copies: fc.nat(1),
+};
+const dies = 6;
+
 /** A handler ends, one way or another. */
-define<FinishDraw>(
-  'finish',
-  { session: number, job: number, how: fc.nat(9), when: fc.nat(3), keep: fc.boolean(), stale: sometimes(8), copies: fc.nat(1) },
-  async (world, { session, job, how, when, keep, stale, copies }) => {
-    const worker = workerAt(world, session);
-    const held = worker && pick([...worker.held], job);
-    if (!held) return;
-    const [id, { token: real, plain }] = held;
-    const token = stale ? String(Number(real) - 1) : real;
-    if (!stale) world.forget(worker, id);
-    if (how < 4 && plain && !stale) return void worker.acks.push({ id, token });
-    const tried = JSON.stringify([1, 1, 'error', 'w', 'Error', `no ${job}`, '']);
-    const send = () => {
-      if (how < 6) {
-        const rest = { tried: '', detail: '', print: '', title: '' };
-        const result = makePayload(job).payload;
-        return world.calls.settle(worker.name, [{ id, token, outcome: 'done', keepMs: keep ? keepResultMs : 0, result, ...rest }]);
-      }
-      if (how === 6) {
-        const print = prints[job % prints.length]!;
-        const grave = { tried, detail: `{"job":${job}}`, print, title: `died of ${print} ${keep}` };
-        return world.calls.settle(worker.name, [{ id, token, outcome: 'dead', keepMs: 0, result: '', ...grave }]);
-      }
-      const why = how === 7 ? 'snoozed' : how === 8 ? 'returned' : 'failed';
-      const times = [{ delay: delay, runAt: '' as const }, { delay: '' as const, runAt: 5 }, { delay: 0, runAt: '' as const }];
-      const at = times[when] ?? { delay: '' as const, runAt: '' as const };
-      return world.calls.retry(worker.name, [{ id, token, why, ...at, tried: why === 'failed' ? tried : '' }]);
-    };
-    const delay = world.delayMs();
-    const reply = await world.send('finish', send);
-    if (word(reply) === 'LEASE_LOST') world.workers.delete(worker.name);
-    for (let i = 0; i < copies; i++) await send();
-  },
-);
+define<FinishDraw>('finish', finishDraw, finish);
+define<FinishDraw>('die', finishDraw, (world, draw) => finish(world, { ...draw, how: dies }));
+
+async function finish(world: World, { session, job, how, when, keep, stale, copies }: FinishDraw): Promise<void> {
+  const worker = busyWorkerAt(world, session);
+  const held = worker && pick([...worker.held], job);
+  if (!held) return;
+  const [id, { token: real, plain }] = held;
+  const token = stale ? String(Number(real) - 1) : real;
+  if (!stale) world.forget(worker, id);
+  if (how < 4 && plain && !stale) return void worker.acks.push({ id, token });
+  const tried = JSON.stringify([1, 1, 'error', 'w', 'Error', `no ${job}`, '']);
+  const end = { id, token, keepMs: 0, result: '', tried: '', detail: '', print: '', title: '' };
+  const delay = world.delayMs();
+  const send = () => {
+    if (how < dies) {
+      const kept = { keepMs: keep ? keepResultMs : 0, result: makePayload(job).payload };
+      return world.calls.settle(worker.name, [{ ...end, outcome: 'done', ...kept }]);
+    }
+    if (how === dies) {
+      const print = prints[job % prints.length]!;
+      const grave = { tried, detail: `{"job":${job}}`, print, title: `died of ${print} ${keep}` };
+      return world.calls.settle(worker.name, [{ ...end, outcome: 'dead', ...grave }]);
+    }
+    const why = how === 7 ? 'snoozed' : how === 8 ? 'returned' : 'failed';
+    const at = { delay: when === 0 ? delay : when === 1 ? 0 : '', runAt: when === 2 ? 5 : '' } as const;
+    return world.calls.retry(worker.name, [{ id, token, why, ...at, tried: why === 'failed' ? tried : '' }]);
+  };
+  const reply = await world.send('finish', send);
+  if (word(reply) === 'LEASE_LOST') world.workers.delete(worker.name);
+  for (let i = 0; i < copies; i++) await send();
+}
 
 define<{ session: number; job: number; log: boolean; value: number; stale: boolean }>(
   'note',
   { session: number, job: number, log: fc.boolean(), value: number, stale: sometimes(8) },
   async (world, { session, job, log, value, stale }) => {
-    const worker = workerAt(world, session);
+    const worker = busyWorkerAt(world, session);
     const held = worker && pick([...worker.held], job);
     if (!held) return;
     const [id, hold] = held;
@@ -342,12 +356,22 @@ define<{ session: number; job: number; log: boolean; value: number; stale: boole
   },
 );
 
-define<{ chunk: number; until: boolean }>('rescue', { chunk: few, until: fc.boolean() }, async (world, { chunk, until }) => {
-  for (;;) {
-    const reply = (await world.calls.rescue(chunk)) as [string, string, number, number];
-    if (!until || reply[0] !== 'RESCUED') return;
-  }
-});
+define<{ chunk: number; until: boolean; late: boolean }>(
+  'rescue',
+  { chunk: few, until: fc.boolean(), late: fc.boolean() },
+  async (world, { chunk, until, late }) => {
+    for (;;) {
+      const [answer, session, , more] = (await world.calls.rescue(chunk)) as [string, string, number, number];
+      if (answer !== 'RESCUED') return;
+      // It does not know yet; whatever it says now is refused.
+      if (late && more === 1) {
+        await world.calls.open(session);
+        await world.calls.renew(session);
+      }
+      if (!until) return;
+    }
+  },
+);
 
 /** Any call of before arrives once more; nobody reads its answer. */
 define<{ call: number }>('echo', { call: number }, async (world, { call }) => {
@@ -453,7 +477,8 @@ define<{ letter: number; payload: number; conflict: boolean; copies: number }>(
   'edit',
   { letter: number, payload, conflict: sometimes(4), copies: fc.nat(1) },
   async (world, { letter, payload, conflict, copies }) => {
-    const id = pick([...world.model.dead.keys(), ...world.model.jobs.keys()], letter);
+    const { dead, jobs } = world.model;
+    const id = pick([...(dead.size > 0 ? dead : jobs).keys()], letter);
     const job = id === undefined ? undefined : world.model.jobs.get(id);
     if (!job) return;
     const seen = conflict ? `${packedOf(job)}!` : packedOf(job);
@@ -467,6 +492,18 @@ define<{ maxCount: number; old: boolean }>('retain', { maxCount: fc.nat(4), old:
   const { cfg } = world.calls.keys;
   const args = retention ? ['HSET', cfg, 'retention', JSON.stringify(retention)] : ['HDEL', cfg, 'retention'];
   await world.calls.command(args[0]!, args.slice(1), (model) => (model.retention = retention));
+});
+
+/** Letters grow old. */
+define<{ letter: number }>('lettersAge', { letter: number }, async (world, { letter }) => {
+  const chosen = pick([...world.model.dead], letter);
+  if (!chosen) return;
+  const [id, found] = chosen;
+  const { calls } = world;
+  const score = past(world);
+  await calls.link.call('ZADD', [calls.keys.dead, 'XX', score, bytes(id)]);
+  const group = calls.keys.deadGroup + found.print;
+  await calls.command('ZADD', [group, 'XX', score, bytes(id)], () => (found.died = new Moment(score)));
 });
 
 define<{ limit: number }>('expire', { limit: few }, (world, { limit }) => world.calls.expire(limit));
@@ -506,7 +543,7 @@ define<BlockDraw>(
   async (world, { by, item, on, policy, steps }) => {
     if (world.model.jobs.size > maxJobs) return;
     const made = makeItem(world, { ...item, when: 7, unique: 99 });
-    const dependencies = [...new Set(on.map((at) => anyId(world, at)))].filter((id) => id !== 'nobody' && id !== made.id);
+    const dependencies = [...new Set(on.map((at) => anyId(world, at)))].filter((id) => id !== made.id);
     const refs: string[] = [];
     const ended: { id: string; outcome: string }[] = [];
     for (const id of dependencies) {
@@ -558,6 +595,7 @@ define<{ name: number }>('unschedule', { name: fc.nat(1) }, (world, { name }) =>
 
 interface TickDraw {
   name: number;
+  comes: boolean;
   jobs: number;
   item: ItemDraw;
   last: boolean;
@@ -568,11 +606,12 @@ interface TickDraw {
 /** Several schedulers see that a schedule is due. */
 define<TickDraw>(
   'tick',
-  { name: fc.nat(1), jobs: fc.nat(2), item: itemDraw, last: sometimes(4), off: sometimes(5), copies: fc.nat(2) },
-  async (world, { name, jobs, item, last, off, copies }) => {
+  { name: fc.nat(1), comes: fc.boolean(), jobs: fc.nat(2), item: itemDraw, last: sometimes(4), off: sometimes(5), copies: fc.nat(2) },
+  async (world, { name, comes, jobs, item, last, off, copies }) => {
     if (world.model.jobs.size > maxJobs) return;
-    await world.calls.due(2);
     const schedule = scheduleNames[name]!;
+    if (comes) await letTickCome(world, schedule);
+    await world.calls.due(2);
     const dueMs = (world.model.ticks.get(schedule) ?? 7) + (off ? 1 : 0);
     const made = makeItem(world, { ...item, own: 99 });
     const options = { ...optionsOf(made.job), w: rememberOwnMs };
@@ -714,12 +753,13 @@ define<object>('nurseTires', {}, async (world) => {
   await world.calls.command('HSET', [world.calls.keys.cfg, 'nurse', text], () => (nurse.until = untilMs));
 });
 
-define<{ name: number }>('tickComes', { name: fc.nat(1) }, async (world, { name }) => {
-  const schedule = scheduleNames[name]!;
+define<{ name: number }>('tickComes', { name: fc.nat(1) }, (world, { name }) => letTickCome(world, scheduleNames[name]!));
+
+async function letTickCome(world: World, schedule: string): Promise<void> {
   if (!world.model.ticks.has(schedule)) return;
   const score = past(world);
   await setScore(world, world.calls.keys.ticks, schedule, score, () => world.model.ticks.set(schedule, score));
-});
+}
 
 define<{ chain: number }>('chainComes', { chain: number }, async (world, { chain }) => {
   const chosen = pick([...world.model.chains], chain);

@@ -1052,9 +1052,9 @@ export class Model {
       const memory = this.ended.get(id);
       if (!memory) return 'UNKNOWN';
       // The script counts in whole seconds here.
-      if (memory.until.ms < now.ms + rememberMs - 2_000) {
-        memory.until = new Moment(Math.floor(now.from / 1000) * 1000 + rememberMs, (now.to ?? now.from) + rememberMs);
-      }
+      const [from, to] = [now.from, now.to ?? now.from].map((ms) => Math.floor(ms / 1000) * 1000 + rememberMs);
+      const until = memory.until.ms;
+      memory.until = new Moment(Math.max(until, from!), Math.max(until, to!));
       return memory.result.startsWith('d') ? 'done' : 'cancelled';
     }
     const targets = this.dependents.get(id) ?? [];

@@ -161,7 +161,7 @@ export class World {
     }
     if (flags & 8 && given.length > 0) worker.alone = true;
     else if (worker.held.size === 0) worker.alone = false;
-    worker.plainList = plainList;
+    if (plainList >= 0 || !(flags & 16)) worker.plainList = plainList;
     worker.hungry = given.length > 0 || (flags & (16 | 4)) === 16;
   }
 

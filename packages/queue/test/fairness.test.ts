@@ -1,0 +1,158 @@
+// Whose turn it is: priorities, groups, and jobs without a group share the claims, whatever the size of a claim.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import fc from 'fast-check';
+import { RedisLink } from '@sluice/redis';
+import { startRedis } from '@sluice/testbed';
+import type { RedisServer } from '@sluice/testbed';
+import { Calls, readClaim } from './model/calls.js';
+import { Model, flag } from './model/model.js';
+import type { ModelJob } from './model/model.js';
+import { makeJob } from './model/world.js';
+
+const runs = { numRuns: 12 };
+const worker = 's';
+let redis: RedisServer;
+let link: RedisLink;
+
+before(async () => {
+  redis = await startRedis({ appendonly: false });
+  link = new RedisLink(redis.url);
+});
+
+after(async () => {
+  link?.close();
+  await redis?.stop();
+});
+
+/** One worker that acknowledges at once what it claims. */
+class Scene {
+  readonly calls = new Calls(link, new Model());
+  #added = 0;
+  #seq = 0;
+  #names = 0;
+
+  static async begin(): Promise<Scene> {
+    await link.call('FLUSHALL', []);
+    const scene = new Scene();
+    await scene.calls.open(worker);
+    return scene;
+  }
+
+  async add(priority: number, count: number): Promise<void> {
+    const jobs = Array.from({ length: count }, () => makeJob(`j${priority}-${this.#names++}`, 1, priority));
+    await this.calls.add('p', '0', ++this.#added, jobs);
+  }
+
+  async addToGroup(group: string, count: number): Promise<void> {
+    const options = JSON.stringify({ g: group });
+    const nothing = { delay: '', runAt: '', unique: '', window: '', refs: [], policy: '', detail: '', print: '', title: '' } as const;
+    const items = Array.from({ length: count }, () => {
+      const job = makeJob(`${group}-${this.#names++}`, 1, 3, options, flag.settles | flag.grouped);
+      return { id: job.id, job, own: false, ...nothing, refs: [] };
+    });
+    await this.calls.addEach('p', '0', ++this.#added, items);
+  }
+
+  async claim(want: number): Promise<ModelJob[]> {
+    const call = { session: worker, lane: '#0', seq: ++this.#seq, want, acks: [], idle: true };
+    const { token, ids } = readClaim(await this.calls.claim(call));
+    const jobs = ids.map((id) => this.calls.model!.jobs.get(id)!);
+    const rest = { keepMs: 0, result: '', tried: '', detail: '', print: '', title: '' };
+    await this.calls.settle(worker, ids.map((id) => ({ id, token, outcome: 'done', ...rest })));
+    return jobs;
+  }
+
+  /** Claims of these sizes, one after another. */
+  async claimAll(wants: number[]): Promise<ModelJob[]> {
+    const claimed: ModelJob[] = [];
+    for (const want of wants) claimed.push(...(await this.claim(want)));
+    return claimed;
+  }
+}
+
+const groupOf = ({ id }: ModelJob) => (id.startsWith('j') ? undefined : id.slice(0, id.indexOf('-')));
+/** Sizes of claims: all alike, which is what workers do, or mixed. */
+const wants = (sum: number) =>
+  fc
+    .oneof(fc.integer({ min: 1, max: 9 }).map((want) => [want]), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 2, maxLength: 5 }))
+    .map((sizes) => {
+      const list: number[] = [];
+      for (let left = sum, i = 0; left > 0; i++) {
+        const want = Math.min(sizes[i % sizes.length]!, left);
+        list.push(want);
+        left -= want;
+      }
+      return list;
+    });
+
+test('every priority that waits gets at least 1/16 of the claims of jobs without a group', async () => {
+  const total = 160;
+  const levels = fc.uniqueArray(fc.nat(5), { minLength: 2, maxLength: 6 });
+  const property = fc.asyncProperty(levels, wants(total), fc.boolean(), async (levels, wants, grouped) => {
+    const scene = await Scene.begin();
+    // The most urgent one has enough for everybody.
+    for (const level of levels) await scene.add(level, level === Math.min(...levels) ? total : 24);
+    if (grouped) for (const name of ['a', 'b', 'c']) await scene.addToGroup(name, total / 2);
+    const claimed = (await scene.claimAll(wants)).filter((job) => groupOf(job) === undefined);
+    for (const level of levels) {
+      const got = claimed.filter(({ priority }) => priority === level).length;
+      assert.ok(got >= Math.floor(claimed.length / 16), `priority ${level} got ${got} of ${claimed.length}`);
+    }
+  });
+  await fc.assert(property, runs);
+});
+
+test('jobs with a group and jobs without one get the same number of claims while both wait', async () => {
+  const total = 96;
+  const property = fc.asyncProperty(wants(total), fc.nat(5), async (wants, level) => {
+    const scene = await Scene.begin();
+    await scene.add(level, total);
+    for (const name of ['a', 'b', 'c']) await scene.addToGroup(name, total);
+    const claimed = await scene.claimAll(wants);
+    const inGroups = claimed.filter((job) => groupOf(job) !== undefined).length;
+    assert.ok(Math.abs(2 * inGroups - claimed.length) <= 2, `${inGroups} of ${claimed.length} have a group`);
+  });
+  await fc.assert(property, runs);
+});
+
+test('groups with a backlog are served in turn', async () => {
+  const property = fc.asyncProperty(wants(60), fc.integer({ min: 2, max: 8 }), async (wants, groups) => {
+    const scene = await Scene.begin();
+    for (let i = 0; i < groups; i++) await scene.addToGroup(`g${i}`, 60);
+    const claimed = await scene.claimAll(wants);
+    const counts = Array.from({ length: groups }, (_, i) => claimed.filter((job) => groupOf(job) === `g${i}`).length);
+    assert.ok(Math.max(...counts) - Math.min(...counts) <= 2, `the groups got ${counts.join()}`);
+  });
+  await fc.assert(property, runs);
+});
+
+test("a group's single job starts within two claims, whatever the backlog of others", async () => {
+  const property = fc.asyncProperty(wants(30), fc.integer({ min: 1, max: 9 }), async (wants, size) => {
+    const scene = await Scene.begin();
+    for (let i = 0; i < 12; i++) await scene.addToGroup(`g${i}`, 60);
+    await scene.claimAll(wants);
+    await scene.addToGroup('late', 1);
+    const claimed = await scene.claimAll([size, size]);
+    assert.ok(claimed.some((job) => groupOf(job) === 'late'));
+  });
+  await fc.assert(property, runs);
+});
+
+test('a stream of new groups does not starve those that have waited', async () => {
+  const property = fc.asyncProperty(fc.integer({ min: 1, max: 4 }), async (want) => {
+    const scene = await Scene.begin();
+    await scene.addToGroup('old', 60);
+    await scene.claim(1);
+    let old = 0;
+    let all = 0;
+    for (let i = 0; i < 24; i++) {
+      for (let k = 0; k < want; k++) await scene.addToGroup(`new${i}x${k}`, 1);
+      const claimed = await scene.claim(want);
+      all += claimed.length;
+      old += claimed.filter((job) => groupOf(job) === 'old').length;
+    }
+    assert.ok(old >= Math.floor(all / 2) - 1, `the old group got ${old} of ${all}`);
+  });
+  await fc.assert(property, runs);
+});
