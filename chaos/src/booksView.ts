@@ -43,7 +43,8 @@ export function viewBooks(entries: readonly Entry[], queue: string): BooksView {
     const minute = new Map(pairs(items));
     for (const field of ['done', 'dead', 'cancelled'] as const) counted[field] += Number(minute.get(field) ?? 0);
   }
-  const replays = [...fields('replays')].filter(([name]) => name.startsWith('replay:'));
+  // One operation has a record in every partition.
+  const replays = of('replays').flatMap(({ items }) => pairs(items).filter(([name]) => name.startsWith('replay:')));
   const replayed = replays.reduce((sum, [, record]) => sum + Number(record.split(' ')[1]), 0);
   const payloads = new Map([...dead].map((id) => [id, payloadOf(jobs.get(id) ?? '')]));
 

@@ -1,6 +1,7 @@
-#!lua
+#!lua flags=allow-oom
 -- declare.lua: a queue introduces itself to one of its partitions. The first one writes the layout down; a later one
--- that thinks otherwise is refused, because it would look for jobs where they are not.
+-- that thinks otherwise is refused, because it would look for jobs where they are not. Allowed when memory is full: a worker
+-- that starts then is the one to make room.
 -- KEYS cfg HASH
 -- ARGV partitions, layout
 -- Returns {'OK', now ms} or {'MISMATCH', stored partitions, stored layout}

@@ -6,13 +6,13 @@
 -- KEYS wait0 LIST, wait1 LIST, wait2 LIST, wait3 LIST, wait4 LIST, wait5 LIST, delayed ZSET
 -- KEYS groups HASH, group ZSET, fresh LIST, ring LIST, groupActive HASH
 -- ARGV leaseMs, chunk
--- Returns {'NONE'}, {'GRACE'} or {'RESCUED', session, jobs moved, 1 while more remain else 0, ids}
+-- Returns {'NONE'}, {'GRACE', ms until it ends} or {'RESCUED', session, jobs moved, 1 while more remain else 0, ids}
 local TRIES_KEPT = 20 -- as in finish.lua
 local now = now_ms()
 survive_outage(now, tonumber(leaseMs))
 local session = redis.call('ZRANGE', rescuing, 0, 0)[1]
 if not session then
-  if in_grace(now) then return { 'GRACE' } end
+  if in_grace(now) then return { 'GRACE', tonumber(redis.call('HGET', cfg, 'graceUntil')) - now } end
   session = redis.call('ZRANGE', sessions, '-inf', now, 'BYSCORE', 'LIMIT', 0, 1)[1]
   if not session then return { 'NONE' } end
   redis.call('ZREM', sessions, session)

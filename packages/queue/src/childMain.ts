@@ -1,5 +1,6 @@
 // The program of a child process: imports the handler's module once, then runs its default export for each job that arrives.
 import type { FromChild, JobForChild } from './children.js';
+import { GiveUp, isOutcome, RetryAt, Snooze } from './outcome.js';
 
 type ChildHandler = (
   job: JobForChild & { progress(value: unknown): void; log(line: string): void },
@@ -21,11 +22,18 @@ async function run(job: JobForChild): Promise<void> {
       progress: (progress) => answer({ kind: 'progress', value: progress }),
       log: (line) => answer({ kind: 'log', line }),
     });
-    answer({ kind: 'result', value });
+    answer(isOutcome(value) ? describe(value) : { kind: 'result', value });
   } catch (thrown) {
-    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-    answer({ kind: 'error', name: error.name, message: error.message, stack: error.stack ?? '' });
+    answer(describe(thrown));
   }
+}
+
+function describe(thrown: unknown): FromChild {
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+  const { name, message, stack = '' } = error;
+  const atMs = error instanceof RetryAt ? error.atMs : undefined;
+  const delayMs = error instanceof Snooze ? error.delayMs : undefined;
+  return { kind: 'error', name, message, stack, gaveUp: error instanceof GiveUp, atMs, delayMs };
 }
 
 function answer(message: FromChild): void {

@@ -4,6 +4,7 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { queueErrors } from './errors.js';
 import type { Job } from './job.js';
+import { GiveUp, RetryAt, Snooze } from './outcome.js';
 
 export interface JobForChild {
   id: string;
@@ -15,7 +16,15 @@ export interface JobForChild {
 
 export type FromChild =
   | { kind: 'result'; value: unknown }
-  | { kind: 'error'; name: string; message: string; stack: string; outcome?: { type: string; value: number } }
+  | {
+      kind: 'error';
+      name: string;
+      message: string;
+      stack: string;
+      gaveUp: boolean;
+      atMs: number | undefined;
+      delayMs: number | undefined;
+    }
   | { kind: 'progress'; value: unknown }
   | { kind: 'log'; line: string };
 
@@ -87,8 +96,11 @@ export class ChildPool {
   }
 }
 
+/** The error as it was thrown in the child, or the outcome that its handler chose. */
 function reviveError(message: Extract<FromChild, { kind: 'error' }>): Error {
-  const error = new Error(message.message);
+  if (message.delayMs !== undefined) return new Snooze(message.delayMs);
+  if (message.atMs !== undefined) return new RetryAt(message.atMs, message.message);
+  const error = message.gaveUp ? new GiveUp(message.message) : new Error(message.message);
   error.name = message.name;
   error.stack = message.stack;
   return error;

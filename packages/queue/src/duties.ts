@@ -1,6 +1,7 @@
 // What a worker does for everybody: rescue the jobs of dead sessions, take foreign messages from the inbox, deliver chain
 // notices, fire schedules, forget what is old. Each duty is idempotent, so it does not matter who does it, or whether two do;
 // each runs once at a time here, and a failure is logged and left to the next look.
+import { setTimeout as pause } from 'node:timers/promises';
 import { isSluiceError } from '@sluice/base';
 import type { Logger } from '@sluice/base';
 import { deliverNotices, sweepChains } from './chain.js';
@@ -12,6 +13,7 @@ import type { AnyQueue } from './queue.js';
 const rescueChunk = 100;
 const sweepEveryMs = 10_000;
 const sweepLimit = 500;
+const afterFailureMs = 500;
 
 export class Duties {
   readonly #queue: AnyQueue;
@@ -20,6 +22,7 @@ export class Duties {
   readonly #logger: Logger;
   readonly #underWay = new Map<string, Promise<void>>();
   #lastSweepMs = performance.now();
+  #rescueTimer: NodeJS.Timeout | undefined;
   #stopped = false;
 
   constructor(queue: AnyQueue, partition: Partition, leaseMs: number, logger: Logger) {
@@ -37,6 +40,7 @@ export class Duties {
           leaseMs: this.#leaseMs,
           chunk: rescueChunk,
         })) as unknown[];
+        if (String(reply[0]) === 'GRACE') return this.#rescueLater(Number(reply[1]));
         if (String(reply[0]) !== 'RESCUED') return;
         failPoint('rescue.moved');
         this.#logger.warn(
@@ -46,6 +50,13 @@ export class Duties {
         if (this.#stopped) return;
       }
     });
+  }
+
+  /** After an outage nobody is rescued for one lease; whoever does not renew in that time is looked after right at its end. */
+  #rescueLater(delayMs: number): void {
+    clearTimeout(this.#rescueTimer);
+    this.#rescueTimer = setTimeout(() => void this.rescue(), delayMs + 10);
+    this.#rescueTimer.unref();
   }
 
   takeInbox(): Promise<void> {
@@ -78,6 +89,7 @@ export class Duties {
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    clearTimeout(this.#rescueTimer);
     await Promise.allSettled(this.#underWay.values());
   }
 
@@ -86,12 +98,14 @@ export class Duties {
     if (running) return running;
     if (this.#stopped) return Promise.resolve();
     const promise = duty()
-      .catch((error: unknown) => {
-        if (isSluiceError(error, 'REDIS_CLOSED')) return;
+      .catch(async (error: unknown) => {
+        if (this.#stopped || isSluiceError(error, 'REDIS_CLOSED')) return;
         this.#logger.warn(
           { error, duty: name, queue: this.#queue.name },
           'a duty failed and will be tried again',
         );
+        // Whoever asks for it meanwhile waits with it: a duty that cannot succeed must not spin.
+        await pause(afterFailureMs);
       })
       .finally(() => this.#underWay.delete(name));
     this.#underWay.set(name, promise);

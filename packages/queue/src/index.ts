@@ -7,12 +7,26 @@ export { Worker } from './worker.js';
 export type { BatchHandler, BatchOptions, ChildOptions, Handler, WorkerOptions } from './worker.js';
 export { GiveUp, RetryAt, Snooze } from './outcome.js';
 export type { Backoff } from './backoff.js';
-export type { DeadLetter, DeadLetters } from './dead.js';
-export type { Schedules } from './schedule.js';
+export type {
+  DeadLetter,
+  DeadLetters,
+  LetterChoice,
+  LetterFilter,
+  LetterGroup,
+  LetterPage,
+  MoveOptions,
+  MoveReport,
+  Retention,
+} from './dead.js';
+export type { Schedule, ScheduleOptions, Schedules } from './schedule.js';
+export type { ScheduleSpec } from './cron.js';
 export type { JobState, JobView, MinuteStats, QueueCounts } from './inspect.js';
 export type { RateLimit, Rules } from './rules.js';
 export { readRules } from './rules.js';
 export { createChain } from './chain.js';
+export type { ChainNode, CreatedChain } from './chain.js';
 export { readEvents } from './events.js';
+export type { QueueEvent, ReadEventsOptions } from './events.js';
+export type { ChildJob } from './childMain.js';
 export { prometheusText } from './prometheus.js';
 export { queueErrors } from './errors.js';

@@ -267,7 +267,7 @@ export class Producer {
   ): Promise<{ status: string; answers: AddAnswer[] }> {
     const { inbox, position = 0 } = how;
     const createdMs = partition.clock.nowMs();
-    const items = new Packer(jobs.reduce((sum, job) => sum + boundOf(job), 100));
+    const items = new Packer(jobs.reduce((sum, job) => sum + itemBound(job), 100));
     items.array(jobs.length);
     for (const job of jobs) writeItem(items, job, createdMs);
     const inboxTaken = inbox?.taken ?? '0';
@@ -329,12 +329,22 @@ function newCall(): Call {
 
 /** An upper bound of what a job takes on the wire: exact lengths would mean encoding it twice. */
 function boundOf(job: NewJob): number {
-  const payload = typeof job.payload === 'string' ? job.payload.length * 3 : job.payload.length;
-  if (isPlain(job)) return payload + job.id.length * 3 + headerBytes + 16;
+  if (!isPlain(job)) return itemBound(job);
+  return payloadBound(job) + job.id.length * 3 + headerBytes + 16;
+}
+
+/** The same for an item of addEach.lua, which has twelve fields whatever the job is. */
+function itemBound(job: NewJob): number {
   const refs = job.after ? job.after.refs.reduce((sum, ref) => sum + ref.length * 3 + 5, 0) : 0;
   const dead = job.dead ? (job.dead.detail.length + job.dead.title.length) * 3 + 64 : 0;
   const { json, uniqueKey } = job.options;
-  return payload + (job.id.length + json.length + uniqueKey.length) * 3 + refs + dead + headerBytes + 200;
+  return (
+    payloadBound(job) + (job.id.length + json.length + uniqueKey.length) * 3 + refs + dead + headerBytes + 200
+  );
+}
+
+function payloadBound({ payload }: NewJob): number {
+  return typeof payload === 'string' ? payload.length * 3 : payload.length;
 }
 
 function writePayload(to: Packer, { payload }: NewJob): void {

@@ -82,6 +82,7 @@ export class Queue<Data = unknown, Result = unknown> {
   readonly #ids = new IdMaker();
   readonly #producers: Producer[];
   readonly #workers = new Set<Worker<Data, Result>>();
+  readonly #deadlineMs: number;
   #declared: Promise<void> | undefined;
   #isDeclared = false;
   #closed = false;
@@ -104,8 +105,8 @@ export class Queue<Data = unknown, Result = unknown> {
         clock,
       );
     });
-    const deadlineMs = options.addDeadlineMs ?? 10_000;
-    this.#producers = this.partitions.map((partition) => new Producer(name, partition, deadlineMs));
+    this.#deadlineMs = options.addDeadlineMs ?? 10_000;
+    this.#producers = this.partitions.map((partition) => new Producer(name, partition, this.#deadlineMs));
     this.dead = new DeadLetters(this);
     this.schedules = new Schedules(this);
   }
@@ -349,7 +350,9 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   async #declare(): Promise<void> {
-    for (const info of await this.#link.callEverywhere('INFO', [])) {
+    const end = performance.now() + this.#deadlineMs;
+    const inTime = () => ({ deadlineMs: end - performance.now() });
+    for (const info of await this.#link.callEverywhere('INFO', [], inTime())) {
       const text = String(info);
       const policy = /maxmemory_policy:(\S+)/.exec(text)?.[1];
       if (policy && policy !== 'noeviction') throw queueErrors.EVICTING_REDIS({ policy });
@@ -357,10 +360,11 @@ export class Queue<Data = unknown, Result = unknown> {
       if (version && Number.parseInt(version, 10) < 7) throw queueErrors.OLD_REDIS({ version });
     }
     for (const partition of this.partitions) {
-      const [status, first, second] = (await partition.run('declare', {
-        partitions: this.partitions.length,
-        layout,
-      })) as [Buffer, number | Buffer, Buffer];
+      const [status, first, second] = (await partition.run(
+        'declare',
+        { partitions: this.partitions.length, layout },
+        inTime(),
+      )) as [Buffer, number | Buffer, Buffer];
       if (status.toString() === 'OK') {
         partition.clock.observe(first as number);
       } else if (String(first) === String(this.partitions.length)) {

@@ -8,6 +8,17 @@ const deadKeys = ['dead', 'deadInfo', 'deadGroup', 'deadGroups', 'deadTitles'] a
 const traceKeys = ['tries', 'progress', 'logs', 'stats', 'events'] as const;
 const endKeys = ['unique', 'ended', 'results', 'dependents', 'chained'] as const;
 
+const addEachKeys = [
+  ...(['cfg', 'jobs', 'producer', 'wake'] as const),
+  ...waits,
+  ...(['delayed', 'ended', 'results'] as const),
+  ...groupKeys,
+  ...(['unique', 'blocked', 'deps', 'dependents', 'chained', 'inbox'] as const),
+  ...deadKeys,
+  ...traceKeys,
+] as const;
+const addEachArguments = ['lane', 'seq', 'rememberMs', 'items', 'inboxTaken', 'inboxCount'] as const;
+
 /** What a job that stops being active may touch. */
 const leavingKeys = [
   ...(['cfg', 'sessions', 'active', 'jobs', 'wake'] as const),
@@ -27,20 +38,15 @@ export const scripts = {
     ['jobs', 'producer', 'wake', ...waits],
     ['lane', 'seq', 'rememberMs', 'entries', 'lists'],
   ),
-  addEach: loadScript(
+  addEach: loadScript(folder, 'addEach', addEachKeys, addEachArguments, ['place', 'finish']),
+  /** Messages in the inbox take memory already: making them jobs frees it, so it is allowed when memory is full. */
+  intake: loadScript(
     folder,
     'addEach',
-    [
-      ...(['cfg', 'jobs', 'producer', 'wake'] as const),
-      ...waits,
-      ...(['delayed', 'ended', 'results'] as const),
-      ...groupKeys,
-      ...(['unique', 'blocked', 'deps', 'dependents', 'chained', 'inbox'] as const),
-      ...deadKeys,
-      ...traceKeys,
-    ],
-    ['lane', 'seq', 'rememberMs', 'items', 'inboxTaken', 'inboxCount'],
+    addEachKeys,
+    addEachArguments,
     ['place', 'finish'],
+    '#!lua flags=allow-oom',
   ),
   open: loadScript(
     folder,

@@ -340,6 +340,8 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
           throw error;
         }
         this.degraded(error);
+        // Redis may refuse at once, and go on doing so.
+        await new Promise((resolve) => setTimeout(resolve, tickMs));
       }
     }
     failPoint('start.declared');

@@ -43,15 +43,53 @@ interface Property {
   variants?: Variants;
 }
 
-const sessions = { open: 3, renew: 3, close: 2, leaseEnds: 2, rescue: 3, outage: 1, graceEnds: 1, clockGoesBack: 1 };
+const sessions = {
+  open: 3,
+  renew: 3,
+  close: 2,
+  leaseEnds: 2,
+  rescue: 3,
+  outage: 1,
+  graceEnds: 1,
+  clockGoesBack: 1,
+};
 const faults = { echo: 6, flushScripts: 1, tokenAhead: 1 };
-const plain = { add: 16, claim: 30, wake: 4, finish: 20, cancel: 4, read: 3, tally: 1, declare: 1, ...sessions, ...faults };
+const plain = {
+  add: 16,
+  claim: 30,
+  wake: 4,
+  finish: 20,
+  cancel: 4,
+  read: 3,
+  tally: 1,
+  declare: 1,
+  ...sessions,
+  ...faults,
+};
 const producers = { addEach: 20, repeatUnderItsName: 3, forgetProducer: 1, push: 3, takeInbox: 3 };
 const memories = { dueComes: 6, uniqueEnds: 2, memoryEnds: 3, sweep: 3, nurseTires: 1 };
 const special = { ...plain, ...producers, ...memories, note: 3 };
 const limited = { ...special, rule: 8, windowMoves: 4, groupWindowMoves: 4 };
-const letters = { die: 6, replay: 3, discard: 2, edit: 3, retain: 2, expire: 2, lettersAge: 1, readLetters: 3 };
-const chains = { block: 6, deliver: 8, chain: 3, chainComes: 1, schedule: 4, unschedule: 1, tick: 6, tickComes: 1 };
+const letters = {
+  die: 6,
+  replay: 3,
+  discard: 2,
+  edit: 3,
+  retain: 2,
+  expire: 2,
+  lettersAge: 1,
+  readLetters: 3,
+};
+const chains = {
+  block: 6,
+  deliver: 8,
+  chain: 3,
+  chainComes: 1,
+  schedule: 4,
+  unschedule: 1,
+  tick: 6,
+  tickComes: 1,
+};
 const chained = { ...special, ...letters, ...chains };
 const everything = { ...limited, ...chained };
 
@@ -61,7 +99,11 @@ const smallBytes: [string, string][] = [
   ['BYTES_CHECKED_EVERY = 64', `BYTES_CHECKED_EVERY = ${small.bytesCheckedEvery}`],
 ];
 const smallVariants: Variants = {
-  claim: alter('claim', ['PROMOTED_PER_CALL = 200', `PROMOTED_PER_CALL = ${small.promotedPerCall}`], ...smallBytes),
+  claim: alter(
+    'claim',
+    ['PROMOTED_PER_CALL = 200', `PROMOTED_PER_CALL = ${small.promotedPerCall}`],
+    ...smallBytes,
+  ),
   take: alter('take', ...smallBytes),
 };
 
@@ -131,14 +173,20 @@ describe('the scripts do what the model does', { concurrency: atOnce }, () => {
   }
 });
 
-test('every script was called and gave every answer it has', { skip: only !== undefined || wanted < fewestCommands }, (t) => {
-  t.diagnostic(`${total} commands in all`);
-  assert.ok(total >= fewestCommands);
-  const possible = Object.entries(answers).flatMap(([name, words]) => words.split(' ').map((word) => `${name} ${word}`));
-  const missing = [...Object.keys(scripts), ...possible].filter((answer) => !heard.has(answer));
-  assert.deepEqual(missing, []);
-  assert.deepEqual(allKinds().toSorted(), Object.keys(everything).toSorted());
-});
+test(
+  'every script was called and gave every answer it has',
+  { skip: only !== undefined || wanted < fewestCommands },
+  (t) => {
+    t.diagnostic(`${total} commands in all`);
+    assert.ok(total >= fewestCommands);
+    const possible = Object.entries(answers).flatMap(([name, words]) =>
+      words.split(' ').map((word) => `${name} ${word}`),
+    );
+    const missing = [...Object.keys(scripts), ...possible].filter((answer) => !heard.has(answer));
+    assert.deepEqual(missing, []);
+    assert.deepEqual(allKinds().toSorted(), Object.keys(everything).toSorted());
+  },
+);
 
 class Player {
   readonly #property: Property;
@@ -211,7 +259,8 @@ class Player {
 /** The words of a reply, for the list of those that occurred. */
 function remember(name: keyof typeof scripts, reply: unknown): void {
   heard.add(name);
-  for (const item of [reply].flat(3)) if (typeof item === 'string' && item.length < 12) heard.add(`${name} ${item}`);
+  for (const item of [reply].flat(3))
+    if (typeof item === 'string' && item.length < 12) heard.add(`${name} ${item}`);
   if ((name !== 'claim' && name !== 'take') || !Array.isArray(reply)) return;
   for (let bit = 1; bit <= 256; bit *= 2) if (Number(reply[5]) & bit) heard.add(`${name} ${bit}`);
 }

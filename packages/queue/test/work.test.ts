@@ -293,3 +293,12 @@ test('a handler that gives up sends its job to the dead letters at once', async 
   assert.equal(runs, 1);
   assert.equal((await queue.dead.get(id))!.error.message, 'the account is closed');
 });
+
+test('a handler in a child process can give up', async (t) => {
+  const queue = bed.queue<{ n: number }, number>(t, { attempts: 5 });
+  const { id } = await queue.add({ n: -3 });
+  queue.workInChildren(new URL('./childHandler.js', import.meta.url), { concurrency: 1 });
+  await eventually(async () => (await queue.counts()).dead === 1);
+  const letter = await queue.dead.get(id);
+  assert.deepEqual([letter!.attempts.length, letter!.error.message], [1, 'not a number for squares']);
+});

@@ -30,6 +30,8 @@ export function loadScript<const K extends string, const A extends string>(
   keys: readonly K[],
   args: readonly A[],
   preludes: readonly string[] = [],
+  /** In place of the file's own first line: the same script under other flags. */
+  firstLine?: string,
 ): Script<K, A> {
   const body = readFileSync(new URL(`${name}.lua`, folder), 'utf8');
   assertSameNames(name, 'KEYS', keys, body);
@@ -38,7 +40,7 @@ export function loadScript<const K extends string, const A extends string>(
   // The shebang must stay the first line; a prelude's local functions come right after it.
   const shared = preludes.map((file) => readFileSync(new URL(`${file}.lua`, folder), 'utf8')).join('\n');
   const source = [
-    body.slice(0, newline),
+    firstLine ?? body.slice(0, newline),
     locals('KEYS', keys),
     locals('ARGV', args),
     shared,
