@@ -1,10 +1,8 @@
 // The program of a child process: imports the handler's module once, then runs its default export for each job that arrives.
-import type { FromChild, JobForChild } from './children.js';
+import type { ChildJob, FromChild, JobForChild } from './children.js';
 import { GiveUp, isOutcome, RetryAt, Snooze } from './outcome.js';
 
-type ChildHandler = (
-  job: JobForChild & { progress(value: unknown): void; log(line: string): void },
-) => unknown;
+type ChildHandler = (job: ChildJob) => unknown;
 
 const loaded = import(process.argv[2]!) as Promise<{ default: ChildHandler }>;
 

@@ -14,6 +14,13 @@ export interface JobForChild {
   token: string;
 }
 
+/** A job as a handler in a child process sees it. */
+export interface ChildJob<Data = unknown> extends JobForChild {
+  data: Data;
+  progress(value: unknown): void;
+  log(line: string): void;
+}
+
 export type FromChild =
   | { kind: 'result'; value: unknown }
   | {

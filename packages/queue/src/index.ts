@@ -27,6 +27,6 @@ export { createChain } from './chain.js';
 export type { ChainNode, CreatedChain } from './chain.js';
 export { readEvents } from './events.js';
 export type { QueueEvent, ReadEventsOptions } from './events.js';
-export type { ChildJob } from './childMain.js';
+export type { ChildJob } from './children.js';
 export { prometheusText } from './prometheus.js';
 export { queueErrors } from './errors.js';
