@@ -24,11 +24,11 @@ export class Actor {
   troubled = false;
   readonly #part: Part;
   readonly #faults: Journal<FaultLine>;
-  readonly #arms: (role: Role) => Arms;
+  readonly #arms: (actor: Actor) => Arms;
   #child: ChildProcess | undefined;
   #curtain = false;
 
-  constructor(role: Role, part: Part, proxy: Proxy | undefined, faults: Journal<FaultLine>, arms: (role: Role) => Arms) {
+  constructor(role: Role, part: Part, proxy: Proxy | undefined, faults: Journal<FaultLine>, arms: (actor: Actor) => Arms) {
     this.role = role;
     this.name = part.name;
     this.#part = part;
@@ -47,7 +47,7 @@ export class Actor {
     const args = ['--import', script('arm'), script(`${this.role}Process`), JSON.stringify(this.#part)];
     const child = spawnOwned(process.execPath, args, {
       stdio: ['ignore', log, log],
-      env: { ...process.env, CHAOS_ARMS: JSON.stringify(this.#arms(this.role)) },
+      env: { ...process.env, CHAOS_ARMS: JSON.stringify(this.#arms(this)) },
     });
     closeSync(log);
     this.#child = child;

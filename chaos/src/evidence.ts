@@ -60,8 +60,8 @@ export interface SessionLine {
   session: string;
   partition: number;
   pid: number;
-  /** It claimed something, or tried to. A session whose opening was never answered is left behind unused. */
-  used: boolean;
+  /** When it first claimed, or tried to. A session whose opening was never answered is left behind unused. */
+  usedAt: number | null;
   /** First and last seen, and first seen to be gone. */
   bornAt: number;
   seenAt: number;

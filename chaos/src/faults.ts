@@ -242,9 +242,10 @@ async function trouble(
 
 async function loseReplies(scene: Scene, random: Random): Promise<void> {
   const { role, shas } = random.pick(scene.losing);
-  const actor = choose(scene, random, role);
   const when = (request: Buffer) => shas.some((sha) => request.includes(sha));
-  for (let left = random.between(1, 8); left > 0 && actor; left--) {
-    await Promise.race([actor.proxy!.loseReplies({ when }), sleep(trapMs)]);
-  }
+  await trouble(scene, random, role, 'lose', async ({ proxy }) => {
+    for (let left = random.between(1, 8); left > 0; left--) {
+      await Promise.race([proxy!.loseReplies({ when }), sleep(trapMs)]);
+    }
+  });
 }

@@ -17,6 +17,7 @@ const usage = `usage: npm run chaos -- [options]
   --seed S           draws the same plan again (default: a new one)
   --topology T       ${topologies.join(', ')} (default single)
   --only a,b,...     only these faults; "point" means the fail points
+  --tour             no faults by plan: a kill -9 at every fail point, one after the other
   --sabotage G       without one guard: ${Object.keys(guards).join(', ')}; the checker must object
   --keep             keeps the evidence also when nothing was wrong
 faults:
@@ -53,11 +54,12 @@ function readCommandLine(args: string[]): RunOptions | string {
         seed: { type: 'string', default: String(Date.now() % 1_000_000) },
         topology: { type: 'string', default: 'single' },
         only: { type: 'string', default: '' },
+        tour: { type: 'boolean', default: false },
         sabotage: { type: 'string' },
         keep: { type: 'boolean', default: false },
       },
     });
-    const { seed, topology, sabotage, keep } = values;
+    const { seed, topology, tour, sabotage, keep } = values;
     const seconds = Number(values.seconds);
     const only = values.only.split(',').filter(Boolean);
     const stranger = only.find((name) => name !== 'point' && !Object.hasOwn(faults, name));
@@ -70,6 +72,7 @@ function readCommandLine(args: string[]): RunOptions | string {
       seconds,
       topology: topology as Topology,
       only: only as (FaultName | 'point')[],
+      tour,
       sabotage: sabotage as GuardName | undefined,
       keep,
     };

@@ -73,9 +73,10 @@ export class Observer {
       const [description, ...lanes] = await raw.hmget(`${base}active:${session}`, '#', '#0', '#1');
       if (!description) continue;
       const { pid } = JSON.parse(description) as { pid: number };
-      const known = this.#seen.get(session) ?? { session, partition, pid, used: false, bornAt: now, seenAt: now, goneAt: null };
+      const fresh = { session, partition, pid, usedAt: null, bornAt: now, seenAt: now, goneAt: null };
+      const known: SessionLine = this.#seen.get(session) ?? fresh;
       known.seenAt = now;
-      known.used ||= lanes.some((lane) => lane !== '0:');
+      if (lanes.some((lane) => lane !== '0:')) known.usedAt ??= now;
       this.#seen.set(session, known);
     }
     const there = new Set([...live, ...marked]);

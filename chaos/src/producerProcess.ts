@@ -17,7 +17,7 @@ const addDeadlineMs = 2_000;
 const maxUnderWay = 400;
 const rememberedIds = 50;
 const burstJobs = 300;
-const burstShare = 0.01;
+const burstShare = 0.003;
 const finishWithinMs = 15_000;
 const pauseMs = 50;
 

@@ -50,7 +50,7 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
   const troubles = troublesOf(evidence, deaths);
   const rescueMs: number[] = [];
 
-  for (const { session, pid, used, bornAt, goneAt } of sessions) {
+  for (const { session, partition, pid, usedAt, bornAt, goneAt } of sessions) {
     if (goneAt === null) continue;
     const diedAt = deaths.get(pid) ?? Infinity;
     // One that woke up in time, in the grace after an outage for example, still has its session.
@@ -72,8 +72,14 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
             `in ${hinderedMs} ms of which nobody could (promised: lease + 1 s = ${leaseMs + promisedMs} ms)`,
         );
       }
-    } else if (used && !troubles.some((trouble) => excuses(trouble, pid, goneAt, leaseMs))) {
-      object(`session ${session} of process ${pid} was taken at ${goneAt}, though the process was alive and well`);
+      continue;
+    }
+    if (usedAt === null) continue;
+    // The process may know before anybody comes to rescue, and begin again.
+    const successor = sessions.find((other) => other.pid === pid && other.partition === partition && other.bornAt > bornAt);
+    const lostAt = Math.min(goneAt, successor?.bornAt ?? Infinity);
+    if (!troubles.some((trouble) => excuses(trouble, pid, lostAt, leaseMs))) {
+      object(`session ${session} of process ${pid} was taken at ${lostAt}, though the process was alive and well`);
     }
   }
   const victim = evidence.faults.find((line) => line.f === 'fault' && line.name === 'encore')?.pid;
@@ -95,11 +101,11 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
 }
 
 /** A session may be lost by a process that was cut off or frozen for about a lease, or whose heartbeat was. */
-function excuses(trouble: Trouble, pid: number, goneAt: number, leaseMs: number): boolean {
-  if (trouble.pid !== pid || trouble.from > goneAt || trouble.to + aftermathMs < goneAt) return false;
+function excuses(trouble: Trouble, pid: number, lostAt: number, leaseMs: number): boolean {
+  if (trouble.pid !== pid || trouble.from > lostAt || trouble.to + aftermathMs < lostAt) return false;
   if (trouble.name === 'heartbeat') return true;
   const cutOff = trouble.name === 'stop' || trouble.name === 'blackhole';
-  return cutOff && Math.min(trouble.to, goneAt) - trouble.from >= leaseMs * shareOfLease;
+  return cutOff && Math.min(trouble.to, lostAt) - trouble.from >= leaseMs * shareOfLease;
 }
 
 /** What single processes suffered: from the conductor's log, from fail points, and from jobs that block their worker. */
@@ -132,8 +138,8 @@ function hinderedWithin(
   const covers = (span: Span, at: number) => span.from <= at && at < span.to;
   const forAll = faults.filter((line) => line.f === 'fault' && line.pid === undefined) as Span[];
   const away = [...gaps, ...forAll.map((span) => ({ from: span.from, to: span.to + returnMs }))];
-  const isWell = ({ pid, bornAt, seenAt }: SessionLine, at: number) =>
-    covers({ from: bornAt, to: seenAt + 1 }, at) &&
+  const isWell = ({ pid, usedAt, seenAt }: SessionLine, at: number) =>
+    covers({ from: usedAt ?? Infinity, to: seenAt + 1 }, at) &&
     at < (deaths.get(pid) ?? Infinity) &&
     !troubles.some((trouble) => trouble.pid === pid && covers(trouble, at));
   let slices = 0;

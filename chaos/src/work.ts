@@ -37,7 +37,7 @@ const shares: [Kind, number][] = [
   ['long', 6],
   ['slow', 20],
   ['blocking', 0.3],
-  ['hanging', 0.2],
+  ['hanging', 0.6],
   ['poison', 0.2],
 ];
 

@@ -29,7 +29,8 @@ for _, key in ipairs({ sessions, rescuing }) do
     if token then return answer('active', 0, session, token) end
   end
 end
-if math.floor(packed:byte(1) / 32) % 2 == 1 then
+-- A job that saw a worker die waits among the suspects, not in its group.
+if math.floor(packed:byte(1) / 32) % 2 == 1 and packed:byte(3) < 16 then
   local length = packed:byte(9) * 256 + packed:byte(10)
   local name = cjson.decode(packed:sub(11, 10 + length)).g
   local state = redis.call('HGET', groups, name)

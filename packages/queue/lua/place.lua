@@ -57,7 +57,8 @@ end
 local function open_group(name)
   redis.call('HSET', groups, name, 'ready')
   redis.call('RPUSH', ring, name)
-  redis.call('HINCRBY', cfg, 'held', -redis.call('ZCARD', group .. name))
+  -- All of them may have been cancelled; a negated nought would be "-0", which Redis refuses.
+  redis.call('HINCRBY', cfg, 'held', 0 - redis.call('ZCARD', group .. name))
 end
 
 local function shut_group(name, state)

@@ -5,7 +5,8 @@
 //
 // Calls travel in lanes. A lane sends one numbered call at a time and repeats it, with the same number, until it is answered:
 // the script answers a repetition as it answered the first. Two lanes keep Redis and this process busy at the same time. A
-// claim never asks for more than there are free slots, so that no claimed job waits while another worker is idle.
+// claim asks for no more than there are free slots, so that no claimed job waits while another worker is idle; while handlers take
+// no time at all it asks for twice as many, and what cannot start in the same turn of the loop goes back at once (worker.ts).
 import { isSluiceError } from '@sluice/base';
 import { Audit } from './audit.js';
 import { Duties } from './duties.js';
@@ -95,6 +96,7 @@ export class Claimer {
   #flushPlanned = false;
   #lastCallMs = 0;
   #lastLookMs = 0;
+  #answeredMs = 0;
   /** The list that take.lua may go on with; -1 for none. */
   #plainList = -1;
   readonly #listKeys: PartitionKeys[];
@@ -127,8 +129,11 @@ export class Claimer {
 
   /** Would claim if it had free slots. */
   get hungry(): boolean {
-    return this.#isOpen && this.#hungry;
+    return this.#isOpen && this.#hungry && this.busyLanes < laneCount;
   }
+
+  /** Grows with every claim of this worker; whose is smallest has waited longest for a slot. */
+  lastTurn = 0;
 
   get busyLanes(): number {
     return this.#lanes.filter((lane) => lane.busy).length;
@@ -171,13 +176,13 @@ export class Claimer {
         this.#earliestDeadlineMs = 0;
         this.#isOpen = true;
         this.#hungry = true;
-        this.#worker.recovered();
+        this.#worker.recovered(this);
         this.pump();
         return;
       } catch (error) {
         beat.stop();
         if (!isSluiceError(error) || !error.retryable) throw error;
-        this.#worker.degraded(error);
+        this.#worker.degraded(error, this);
       }
     }
   }
@@ -251,9 +256,11 @@ export class Claimer {
     for (;;) {
       const idle = this.#lanes.filter((lane) => !lane.busy);
       if (idle.length === 0) return;
-      const want = this.#wanted(idle.length);
+      const isIdle = this.#worker.isIdle();
+      const short = !isIdle && !this.#lookDue && this.#mayTake();
+      const want = this.#wanted(idle.length, short);
       if (this.#ackCount === 0 && !this.#lookDue && !(this.#hungry && want > 0)) break;
-      void this.#call(idle[0]!, want, this.#worker.isIdle());
+      void this.#call(idle[0]!, want, isIdle, short);
     }
     if (!this.#hungry && this.#worker.hasRoom() && !this.#closing) this.#tokenWaiter.listen();
   }
@@ -280,8 +287,13 @@ export class Claimer {
     }
   }
 
-  #wanted(idleLanes: number): number {
-    const free = this.#worker.claimable();
+  /** The last look found one list of plain jobs, not long ago. */
+  #mayTake(): boolean {
+    return this.#plainList >= 0 && performance.now() - this.#lastLookMs < lookEveryMs;
+  }
+
+  #wanted(idleLanes: number, short: boolean): number {
+    const free = this.#worker.claimable(this, short);
     if (free <= smallClaim) return free;
     return Math.min(maxClaim, Math.ceil(free / idleLanes));
   }
@@ -315,12 +327,13 @@ export class Claimer {
     return { list: list.take(), runs: pack(runs) };
   }
 
-  async #call(lane: Lane, want: number, idle: boolean): Promise<void> {
+  async #call(lane: Lane, want: number, idle: boolean, short: boolean): Promise<void> {
     lane.busy = true;
     lane.seq++;
     this.#lookDue = false;
     this.#lastCallMs = performance.now();
     lane.sinceMs = this.#lastCallMs;
+    if (want > 0) this.lastTurn = this.#worker.nextTurn();
     this.#worker.reserve(want);
     const { session } = this;
     const args = {
@@ -332,7 +345,7 @@ export class Claimer {
       idle: idle ? '1' : '0',
     };
     failPoint('claim.collected');
-    const reply = await this.#claim(args);
+    const reply = await this.#claim(args, short);
     failPoint('claim.replied');
     lane.busy = false;
     lane.acks = [];
@@ -345,11 +358,9 @@ export class Claimer {
     this.#receive(reply as ClaimReply);
   }
 
-  /** The short way if the last look allows it, else the whole. */
-  async #claim(args: ClaimArguments): Promise<[Buffer, ...unknown[]] | undefined> {
-    if (this.#plainList >= 0 && args.idle === '0' && this.#lastCallMs - this.#lastLookMs < lookEveryMs) {
-      const keys = this.#listKeys[this.#plainList]!;
-      const reply = await this.#untilAnswered('take', args, keys);
+  async #claim(args: ClaimArguments, short: boolean): Promise<[Buffer, ...unknown[]] | undefined> {
+    if (short) {
+      const reply = await this.#untilAnswered('take', args, this.#listKeys[this.#plainList]);
       if (reply?.[0].toString() !== 'LOOK') return reply;
     }
     this.#lastLookMs = this.#lastCallMs;
@@ -410,7 +421,7 @@ export class Claimer {
       .catch((error: unknown) => {
         // The audit finds it, and it runs again.
         this.#ending.delete(id);
-        this.#worker.degraded(error);
+        this.#worker.degraded(error, this);
       });
   }
 
@@ -474,13 +485,16 @@ export class Claimer {
         const reply = await this.partition.runWith(keys, script, args as never, {
           deadlineMs: callDeadlineMs,
         });
-        this.#worker.recovered();
+        this.#answeredMs = performance.now();
+        this.#worker.recovered(this);
         return reply as [Buffer, ...unknown[]];
       } catch (error) {
         if (isSluiceError(error, 'REDIS_CLOSED')) return undefined;
-        this.#worker.degraded(error);
-        if (!isSluiceError(error) || !error.retryable)
-          await new Promise((resolve) => setTimeout(resolve, 500));
+        const isRefused = !isSluiceError(error) || !error.retryable;
+        // Another call may have been answered just now: then this one gave up a moment too early, and Redis is back.
+        const isAway = performance.now() - this.#answeredMs > callDeadlineMs / 2;
+        if (isRefused || isAway) this.#worker.degraded(error, this);
+        if (isRefused) await new Promise((resolve) => setTimeout(resolve, 500));
       }
     }
     return undefined;
@@ -503,7 +517,7 @@ export class Claimer {
     this.#worker.lost(this, queueErrors.LEASE_LOST({ session }), why);
     failPoint('lease.lost');
     if (this.#closing) return;
-    void this.open().catch((error: unknown) => this.#worker.degraded(error));
+    void this.open().catch((error: unknown) => this.#worker.degraded(error, this));
   }
 }
 

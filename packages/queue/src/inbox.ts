@@ -5,7 +5,12 @@
 // Workers take messages from there within a second. A message stays in the inbox until the same script that makes it a job
 // removes it. Its bytes are kept as they are (Lua would turn [] into {} and round large integers); a message that cannot be
 // understood goes to the dead letters, also with its bytes.
+//
+// A foreign producer need not know of partitions: every inbox serves. A message whose own id, unique key or group belongs to
+// another partition is added there first, under an id that is made of its place in the inbox, and then removed here. Whoever is
+// interrupted in between adds it again under the same id, which adds it once.
 import { buryDetail } from './dead.js';
+import { withOwnId } from './durability.js';
 import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
 import { describeError } from './fingerprint.js';
@@ -43,10 +48,24 @@ export async function takeInbox(queue: AnyQueue, partition: Partition): Promise<
     failPoint('inbox.peeked');
     const jobs = messages.map((message) => toJob(queue, message, partition.clock.nowMs()));
     const inbox = { taken: taken!.toString(), count: messages.length };
+    const isAtHome = (job: NewJob) =>
+      job.dead !== undefined || !isBound(job) || queue.partitionOfJob(job) === partition;
+    const strays = jobs.flatMap((job, i) => {
+      if (isAtHome(job)) return [];
+      const id = job.options.ownId ?? `inbox-${partition.index}-${Number(taken) + i}`;
+      return [withOwnId({ ...job, id })];
+    });
+    await Promise.all(strays.map((job) => queue.producerFor(queue.partitionOfJob(job)).addApart([job], {})));
+    failPoint('inbox.strayed');
     // When somebody else took them in the meantime the script says so and changes nothing: look again.
-    await queue.producerFor(partition).addApart(jobs, { inbox });
+    await queue.producerFor(partition).addApart(jobs.filter(isAtHome), { inbox });
     failPoint('inbox.taken');
   }
+}
+
+/** Belongs to one partition, because others of its kind have to be met there. */
+function isBound({ options }: NewJob): boolean {
+  return options.group !== undefined || options.uniqueKey !== '' || options.ownId !== undefined;
 }
 
 function toJob(queue: AnyQueue, message: Buffer, nowMs: number): NewJob {

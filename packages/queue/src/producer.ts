@@ -47,8 +47,9 @@ interface Call {
   bytes: number;
   /** Producer, lane and number, once it has been sent. With a job's position in the call that is the job's request id. */
   request: string;
-  promise: Promise<AddAnswer[]>;
-  resolve: (answers: AddAnswer[]) => void;
+  /** The answers, or nothing when all jobs were added as they are: that is all a plain call can say. */
+  promise: Promise<AddAnswer[] | undefined>;
+  resolve: (answers: AddAnswer[] | undefined) => void;
   reject: (error: unknown) => void;
 }
 
@@ -92,7 +93,7 @@ export class Producer {
     }
     // One promise per add: an async function would make three, and this runs a hundred thousand times a second.
     return call.promise.then(
-      (answers) => answers[position]!,
+      (answers) => answers?.[position] ?? { queue: this.#queue, id: job.id, duplicate: false },
       (error: unknown) => {
         throw this.#explain(error, job.id, `${call.request}.${position}`);
       },
@@ -122,7 +123,7 @@ export class Producer {
       jobs.map(async (job, i) => {
         const place = places.get(i);
         return place
-          ? (await place[0].promise)[place[1]]!
+          ? (await place[0].promise)![place[1]]!
           : { queue: this.#queue, id: job.id, duplicate: false };
       }),
     );
@@ -154,7 +155,7 @@ export class Producer {
       this.#idleLanes.push(lane);
       return sent;
     } catch (error) {
-      throw this.#explain(error, jobs[0]!.id, `${this.id}.${lane.number}.${lane.seq}.0`);
+      throw this.#explain(error, jobs[0]?.id ?? '', `${this.id}.${lane.number}.${lane.seq}.0`);
     }
   }
 
@@ -221,7 +222,7 @@ export class Producer {
     }
   }
 
-  async #sendPlain(lane: Lane, call: Call): Promise<AddAnswer[]> {
+  async #sendPlain(lane: Lane, call: Call): Promise<undefined> {
     const { jobs } = call;
     const createdMs = this.#partition.clock.nowMs();
     const entries = new Packer(call.bytes + 5);
@@ -254,7 +255,6 @@ export class Producer {
     )) as [Buffer, number];
     failPoint('add.replied');
     this.#partition.clock.observe(reply[1]);
-    return jobs.map((job) => ({ queue: this.#queue, id: job.id, duplicate: false }));
   }
 
   async #sendSpecial(
@@ -318,7 +318,7 @@ function isPlain(job: NewJob): boolean {
 function newCall(): Call {
   let resolve!: Call['resolve'];
   let reject!: Call['reject'];
-  const promise = new Promise<AddAnswer[]>((yes, no) => {
+  const promise = new Promise<AddAnswer[] | undefined>((yes, no) => {
     resolve = yes;
     reject = no;
   });

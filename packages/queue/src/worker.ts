@@ -30,6 +30,11 @@ const shortestLeaseMs = 500;
 const defaultDrainMs = 10_000;
 const tickMs = 250;
 const tallyEveryMs = 1_000;
+/** Handlers that typically take less than this may be claimed for ahead: see `keepForThisTurn`. */
+const quickMs = 2;
+const smallestQuickSlots = 16;
+/** How much the newest run counts in what is typical. A few hundred quick runs in a row make a worker quick, one slow run ends it. */
+const typicalShare = 0.02;
 /** A job that was running whenever its worker died, this often, is taken for the cause. */
 const maxCrashes = 3;
 
@@ -108,6 +113,10 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #gathered: Run<Data>[] = [];
   #claimers: Claimer[] = [];
   #reserved = 0;
+  /** Claimed ahead, until the end of this turn of the loop. */
+  #unstarted: Run<Data>[] = [];
+  #typicalMs = 1_000;
+  #turns = 0;
   #state: 'new' | 'running' | 'stopping' | 'stopped' = 'new';
   #starting: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
@@ -115,7 +124,8 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #aloneRuns = 0;
   /** Lets its jobs end, in order to run a suspect alone. */
   #nursing: Claimer | undefined;
-  #isDegraded = false;
+  /** Who of us, claimers and the worker that starts, gets no answer from Redis. */
+  readonly #unanswered = new Set<unknown>();
   #ticker: NodeJS.Timeout | undefined;
   #lastTallyMs = 0;
   #drained: (() => void)[] = [];
@@ -192,13 +202,26 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     return this.#state === 'running' && this.#runs.size < this.#slots;
   }
 
-  /** @internal How many jobs a claimer may claim now: hungry partitions share what is free. */
-  claimable(): number {
+  /** @internal How many jobs a claimer may claim now: hungry partitions share what is free, or take turns if it is too little. */
+  claimable(claimer: Claimer, ahead: boolean): number {
     if (this.#state !== 'running' || this.#aloneRuns > 0 || (this.#nursing && this.#runs.size > 0)) return 0;
-    const free = Math.max(0, this.#slots - this.#runs.size - this.#reserved);
+    const slots = ahead && this.#isQuick() ? this.#slots * 2 : this.#slots;
+    const free = Math.max(0, slots - this.#runs.size - this.#reserved);
     if (this.#claimers.length === 1) return free;
-    const hungry = this.#claimers.reduce((count, claimer) => count + (claimer.hungry ? 1 : 0), 0);
-    return Math.ceil(free / Math.max(1, hungry));
+    let hungry = 0;
+    let before = 0;
+    for (const other of this.#claimers) {
+      if (!other.hungry) continue;
+      hungry++;
+      if (other.lastTurn < claimer.lastTurn) before++;
+    }
+    if (free >= hungry) return Math.ceil(free / Math.max(1, hungry));
+    return before < free ? 1 : 0;
+  }
+
+  /** @internal */
+  nextTurn(): number {
+    return ++this.#turns;
   }
 
   /** @internal Slots are kept for the jobs that a call may bring; what it does not bring is free for others again. */
@@ -259,8 +282,8 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     if (unreadable !== undefined) return this.#bury(run, unreadable);
     if (stored.crashes >= maxCrashes)
       return this.#bury(run, queueErrors.WORKER_CRASHED({ crashes: stored.crashes }));
-    if (this.queue.options.schema) void this.#checkThenStart(run);
-    else this.#startRun(run);
+    if (this.#runs.size - this.#unstarted.length > this.#slots) this.#keepForThisTurn(run);
+    else this.#admit(run);
   }
 
   /** @internal The reply has been read: what was gathered for batches runs now. */
@@ -299,10 +322,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     );
   }
 
-  /** @internal Says once that Redis is away, and once that it is back. */
-  degraded(error: unknown): void {
-    if (this.#isDegraded) return;
-    this.#isDegraded = true;
+  /** @internal Says once that Redis is away, whoever of us notices. */
+  degraded(error: unknown, who: Claimer | Worker<Data, Result>): void {
+    const isNews = this.#unanswered.size === 0;
+    this.#unanswered.add(who);
+    if (!isNews) return;
     this.logger.error(
       { error, queue: this.queue.name },
       'degraded: Redis does not answer; nothing is claimed until it does',
@@ -310,10 +334,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     this.emit('degraded', error);
   }
 
-  /** @internal */
-  recovered(): void {
-    if (!this.#isDegraded) return;
-    this.#isDegraded = false;
+  /** @internal Says once that it is back, when it is back for all of us: partitions may be on different servers. */
+  recovered(who: Claimer | Worker<Data, Result>): void {
+    if (!this.#unanswered.delete(who) || this.#unanswered.size > 0) return;
     this.logger.info({ queue: this.queue.name }, 'Redis answers again');
     this.emit('recovered');
   }
@@ -339,7 +362,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
           this.logger.error({ error, queue: this.queue.name }, 'the worker cannot start');
           throw error;
         }
-        this.degraded(error);
+        this.degraded(error, this);
         // Redis may refuse at once, and go on doing so.
         await new Promise((resolve) => setTimeout(resolve, tickMs));
       }
@@ -348,6 +371,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     this.#claimers = this.queue.partitions.map((partition) => new Claimer(this, partition));
     this.#ticker = setInterval(() => this.#tick(), tickMs);
     await Promise.all(this.#claimers.map((claimer) => claimer.open()));
+    this.recovered(this);
     this.emit('started');
   }
 
@@ -372,6 +396,29 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     this.#children?.close();
     this.#state = 'stopped';
     this.emit('stopped');
+  }
+
+  #admit(run: Run<Data>): void {
+    if (this.queue.options.schema) void this.#checkThenStart(run);
+    else this.#startRun(run);
+  }
+
+  /**
+   * A job that was claimed ahead and found no free slot. While handlers are as quick as lately, one is free before this turn
+   * of the loop ends. Otherwise the job goes back, to start elsewhere: it has waited for nobody longer than that.
+   */
+  #keepForThisTurn(run: Run<Data>): void {
+    if (this.#unstarted.length === 0) {
+      setImmediate(() => {
+        for (const left of this.#unstarted.splice(0)) this.#giveBack(left);
+      });
+    }
+    this.#unstarted.push(run);
+  }
+
+  /** Handlers end in the turn of the loop in which they start, or nearly. */
+  #isQuick(): boolean {
+    return this.#work.kind === 'single' && this.#slots >= smallestQuickSlots && this.#typicalMs < quickMs;
   }
 
   async #checkThenStart(run: Run<Data>): Promise<void> {
@@ -451,7 +498,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     if (value instanceof Error && isOutcome(value)) return this.#failed(run, value);
     if (!this.#forget(run)) return;
     const { job, claimer } = run;
-    this.#tally.record(run.waitedMs, performance.now() - run.startedMs);
+    const ranMs = performance.now() - run.startedMs;
+    this.#typicalMs += (ranMs - this.#typicalMs) * typicalShare;
+    this.#tally.record(run.waitedMs, ranMs);
     const keepMs = job.options?.k ?? this.queue.defaults.keepResultMs;
     if (keepMs > 0 || job.leavesTraces) {
       let result: Uint8Array;
@@ -496,15 +545,22 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     if (this.#runs.get(run.job.id) !== run) return false;
     this.#runs.delete(run.job.id);
     if (run.alone) this.#aloneRuns--;
+    if (this.#unstarted.length > 0) this.#startNext();
     run.claimer.flushSoon();
     this.#offerSlots();
     if (this.#drained.length > 0) setImmediate(() => this.checkDrained());
     return true;
   }
 
+  #startNext(): void {
+    const next = this.#unstarted.shift()!;
+    if (this.#runs.get(next.job.id) === next) this.#admit(next);
+  }
+
   #offerSlots(): void {
     if (this.#claimers.length === 1) return;
-    for (const claimer of this.#claimers) if (claimer.hungry) claimer.flushSoon();
+    // Also those that have nothing to claim: with room again, they go to sleep on their token.
+    for (const claimer of this.#claimers) claimer.flushSoon();
   }
 
   get #slots(): number {

@@ -1,181 +1,265 @@
-// Whose turn it is: priorities, groups, and jobs without a group share the claims, whatever the size of a claim.
+// Limits and fairness: a busy group starves nobody, a limit is never exceeded and always used, and waiting for it costs little.
+//
+// When a job started is read from its token, which is the time of its claim in µs by the clock of Redis: the moment that the
+// limits are about. (When the handler runs depends on how busy this process is.)
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import fc from 'fast-check';
-import { RedisLink } from '@sluice/redis';
-import { startRedis } from '@sluice/testbed';
-import type { RedisServer } from '@sluice/testbed';
-import { Calls, readClaim } from './model/calls.js';
-import { flag } from './model/model.js';
-import type { ModelJob } from './model/model.js';
-import { makeJob } from './model/world.js';
+import { test } from 'node:test';
+import { waitUntil } from '@sluice/testbed';
+import type { Job, Queue } from '../src/index.js';
+import { Gathering, sleep, useRedis } from './setup.js';
 
-const runs = { numRuns: 12 };
-const worker = 's';
-let redis: RedisServer;
-let link: RedisLink;
+const bed = useRedis();
 
-before(async () => {
-  redis = await startRedis({ appendonly: false });
-  link = new RedisLink(redis.url);
-});
+function startedMs(job: Job<unknown>): number {
+  return Math.floor(Number(job.token) / 1_000);
+}
 
-after(async () => {
-  link?.close();
-  await redis?.stop();
-});
-
-/** One worker that acknowledges at once what it claims. */
-class Scene {
-  readonly calls = new Calls(link, undefined);
-  readonly #jobs = new Map<string, ModelJob>();
-  #added = 0;
-  #seq = 0;
-  #names = 0;
-
-  static async begin(): Promise<Scene> {
-    await link.call('FLUSHALL', []);
-    const scene = new Scene();
-    await scene.calls.open(worker);
-    return scene;
+/** The most starts in any span of `perMs`. */
+function mostWithin(starts: number[], perMs: number): number {
+  const sorted = starts.toSorted((a, b) => a - b);
+  let most = 0;
+  let first = 0;
+  for (let last = 0; last < sorted.length; last++) {
+    while (sorted[last]! - sorted[first]! >= perMs) first++;
+    most = Math.max(most, last - first + 1);
   }
+  return most;
+}
 
-  async add(priority: number, count: number): Promise<void> {
-    const jobs = Array.from({ length: count }, () => makeJob(`j${priority}-${this.#names++}`, 1, priority));
-    for (const job of jobs) this.#jobs.set(job.id, job);
-    await this.calls.add('p', '0', ++this.#added, jobs);
-  }
-
-  async addToGroup(group: string, count: number): Promise<void> {
-    const options = JSON.stringify({ g: group });
-    const nothing = {
-      delay: '',
-      runAt: '',
-      unique: '',
-      window: '',
-      refs: [],
-      policy: '',
-      detail: '',
-      print: '',
-      title: '',
-    } as const;
-    const items = Array.from({ length: count }, () => {
-      const job = makeJob(`${group}-${this.#names++}`, 1, 3, options, flag.settles | flag.grouped);
-      this.#jobs.set(job.id, job);
-      return { id: job.id, job, own: false, ...nothing, refs: [] };
-    });
-    await this.calls.addEach('p', '0', ++this.#added, items);
-  }
-
-  async claim(want: number): Promise<ModelJob[]> {
-    const call = { session: worker, lane: '#0', seq: ++this.#seq, want, acks: [], idle: true };
-    const { token, ids } = readClaim(await this.calls.claim(call));
-    const rest = { keepMs: 0, result: '', tried: '', detail: '', print: '', title: '' };
-    await this.calls.settle(
-      worker,
-      ids.map((id) => ({ id, token, outcome: 'done', ...rest })),
+async function commandsPerSecond(spanMs: number): Promise<number> {
+  const count = async () => {
+    const stats = await bed.redis.info('commandstats');
+    // What scripts do counts there as well; these are the commands that clients send.
+    return ['evalsha', 'eval', 'blpop', 'blmove'].reduce(
+      (sum, name) => sum + Number(/calls=(\d+)/.exec(stats[`cmdstat_${name}`] ?? '')?.[1] ?? 0),
+      0,
     );
-    return ids.map((id) => this.#jobs.get(id)!);
-  }
+  };
+  const before = await count();
+  await sleep(spanMs);
+  return ((await count()) - before) / (spanMs / 1_000);
+}
 
-  /** Claims of these sizes, one after another. */
-  async claimAll(wants: number[]): Promise<ModelJob[]> {
-    const claimed: ModelJob[] = [];
-    for (const want of wants) claimed.push(...(await this.claim(want)));
-    return claimed;
+async function addGroup(queue: Queue<string>, group: string, count: number, data = group): Promise<void> {
+  for (let left = count; left > 0; left -= 10_000) {
+    await queue.addMany(Array.from({ length: Math.min(left, 10_000) }, () => ({ data, group })));
   }
 }
 
-const groupOf = ({ id }: ModelJob) => (id.startsWith('j') ? undefined : id.slice(0, id.indexOf('-')));
-/** Sizes of claims: all alike, which is what workers do, or mixed. */
-const wants = (sum: number) =>
-  fc
-    .oneof(
-      fc.integer({ min: 1, max: 9 }).map((want) => [want]),
-      fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 2, maxLength: 5 }),
-    )
-    .map((sizes) => {
-      const list: number[] = [];
-      for (let left = sum, i = 0; left > 0; i++) {
-        const want = Math.min(sizes[i % sizes.length]!, left);
-        list.push(want);
-        left -= want;
-      }
-      return list;
-    });
-
-test('every priority that waits gets at least 1/16 of the claims of jobs without a group', async () => {
-  const total = 160;
-  const levels = fc.uniqueArray(fc.nat(5), { minLength: 2, maxLength: 6 });
-  const property = fc.asyncProperty(levels, wants(total), fc.boolean(), async (levels, wants, grouped) => {
-    const scene = await Scene.begin();
-    // The most urgent one has enough for everybody.
-    for (const level of levels) await scene.add(level, level === Math.min(...levels) ? total : 24);
-    if (grouped) for (const name of ['a', 'b', 'c']) await scene.addToGroup(name, total / 2);
-    const claimed = (await scene.claimAll(wants)).filter((job) => groupOf(job) === undefined);
-    for (const level of levels) {
-      const got = claimed.filter(({ priority }) => priority === level).length;
-      assert.ok(got >= Math.floor(claimed.length / 16), `priority ${level} got ${got} of ${claimed.length}`);
-    }
-  });
-  await fc.assert(property, runs);
-});
-
-test('jobs with a group and jobs without one get the same number of claims while both wait', async () => {
-  const total = 96;
-  const property = fc.asyncProperty(wants(total), fc.nat(5), async (wants, level) => {
-    const scene = await Scene.begin();
-    await scene.add(level, total);
-    for (const name of ['a', 'b', 'c']) await scene.addToGroup(name, total);
-    const claimed = await scene.claimAll(wants);
-    const inGroups = claimed.filter((job) => groupOf(job) !== undefined).length;
-    assert.ok(Math.abs(2 * inGroups - claimed.length) <= 2, `${inGroups} of ${claimed.length} have a group`);
-  });
-  await fc.assert(property, runs);
-});
-
-test('groups with a backlog are served in turn', async () => {
-  const property = fc.asyncProperty(wants(60), fc.integer({ min: 2, max: 8 }), async (wants, groups) => {
-    const scene = await Scene.begin();
-    for (let i = 0; i < groups; i++) await scene.addToGroup(`g${i}`, 60);
-    // At first those that were served already alternate with those that were not.
-    await scene.claim(2 * groups);
-    const claimed = await scene.claimAll(wants);
-    const counts = Array.from(
-      { length: groups },
-      (_, i) => claimed.filter((job) => groupOf(job) === `g${i}`).length,
+test('among 10,000 groups with a backlog, of which one has 100,000 waiting jobs, the single job of another starts within two batches', async (t) => {
+  const queue = bed.queue<string>(t);
+  await addGroup(queue, 'large', 100_000);
+  for (let round = 0; round < 3; round++) {
+    await queue.addMany(
+      Array.from({ length: 9_998 }, (_, i) => ({ data: `small-${i}`, group: `small-${i}` })),
     );
-    assert.ok(Math.max(...counts) - Math.min(...counts) <= 1, `the groups got ${counts.join()}`);
-  });
-  await fc.assert(property, runs);
+  }
+  const claims: string[] = [];
+  const served = new Map<string, number>();
+  const found = new Gathering<number>();
+  const worker = queue.work(
+    async (job) => {
+      if (claims.at(-1) !== job.token) claims.push(job.token);
+      served.set(job.data, (served.get(job.data) ?? 0) + 1);
+      if (job.data === 'single') found.push(claims.length);
+      await sleep(1);
+    },
+    { concurrency: 50 },
+  );
+  // Groups that have just become busy come before those with a backlog; first they all have their turn.
+  await waitUntil('every group was served once', () => served.size === 9_999, { timeoutMs: 60_000 });
+  const { large } = Object.fromEntries(served) as { large: number };
+  assert.ok(large < 200, `the large group was served ${large} times meanwhile`);
+  const batches: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    // Held for a moment, so that it is certain which claims came after the add.
+    await queue.pause();
+    await waitUntil('it stands still', () => worker.running === 0);
+    await queue.add('single', { group: 'single' });
+    const before = claims.length;
+    await queue.resume();
+    batches.push((await found.reach(i + 1)).at(-1)! - before);
+  }
+  await worker.stop();
+  const { waiting } = await queue.counts();
+  t.diagnostic(`it started with batch ${batches.join(', ')}; ${waiting} jobs were waiting`);
+  assert.ok(waiting > 100_000);
+  assert.ok(Math.max(...batches) <= 2, batches.join(', '));
 });
 
-test("a group's single job starts within two claims, whatever the backlog of others", async () => {
-  const property = fc.asyncProperty(wants(30), fc.integer({ min: 1, max: 9 }), async (wants, size) => {
-    const scene = await Scene.begin();
-    for (let i = 0; i < 12; i++) await scene.addToGroup(`g${i}`, 60);
-    await scene.claimAll(wants);
-    await scene.addToGroup('late', 1);
-    const claimed = await scene.claimAll([size, size]);
-    assert.ok(claimed.some((job) => groupOf(job) === 'late'));
-  });
-  await fc.assert(property, runs);
+test('groups and jobs without a group take turns', async (t) => {
+  const queue = bed.queue<string>(t);
+  await addGroup(queue, 'grouped', 200);
+  await queue.addMany(Array.from({ length: 200 }, () => ({ data: 'plain' })));
+  const seen = new Gathering<string>();
+  queue.work((job) => seen.push(job.data), { concurrency: 4 });
+  const first = (await seen.reach(100)).slice(0, 100);
+  const grouped = first.filter((data) => data === 'grouped').length;
+  assert.ok(grouped >= 30 && grouped <= 70, `${grouped} of the first hundred were of the group`);
 });
 
-test('a stream of new groups does not starve those that have waited', async () => {
-  const property = fc.asyncProperty(fc.integer({ min: 1, max: 4 }), async (want) => {
-    const scene = await Scene.begin();
-    await scene.addToGroup('old', 60);
-    await scene.claim(1);
-    let old = 0;
-    let all = 0;
-    for (let i = 0; i < 24; i++) {
-      for (let k = 0; k < want; k++) await scene.addToGroup(`new${i}x${k}`, 1);
-      const claimed = await scene.claim(want);
-      all += claimed.length;
-      old += claimed.filter((job) => groupOf(job) === 'old').length;
-    }
-    assert.ok(old >= Math.floor(all / 2) - 1, `the old group got ${old} of ${all}`);
-  });
-  await fc.assert(property, runs);
+test('a group at its limit blocks nobody else and uses its limit fully', async (t) => {
+  const queue = bed.queue<string>(t);
+  await queue.limit({ perGroup: { maxActive: 3 } });
+  await addGroup(queue, 'large', 60);
+  await addGroup(queue, 'other', 20);
+  const running = new Map<string, number>();
+  const most = new Map<string, number>();
+  const full = new Gathering<number>();
+  const done = new Gathering<string>();
+  await queue
+    .work(
+      async (job) => {
+        const count = (running.get(job.data) ?? 0) + 1;
+        running.set(job.data, count);
+        most.set(job.data, Math.max(most.get(job.data) ?? 0, count));
+        if (job.data === 'large' && count === 3) full.push(done.items.length);
+        await sleep(10);
+        running.set(job.data, running.get(job.data)! - 1);
+        done.push(job.data);
+      },
+      { concurrency: 30 },
+    )
+    .start();
+  await queue.addMany(Array.from({ length: 30 }, () => ({ data: 'plain' })));
+  await done.reach(110);
+  assert.deepEqual([most.get('large'), most.get('other')], [3, 3]);
+  const lastOfOthers = Math.max(done.items.lastIndexOf('other'), done.items.lastIndexOf('plain'));
+  assert.ok(lastOfOthers < 100, 'the others did not wait for the large group');
+  assert.ok(full.items.length > 15, `the limit was reached ${full.items.length} times in 60 jobs`);
+});
+
+test('the limit of a queue is never exceeded by several workers, and fully used', async (t) => {
+  const queue = bed.queue<number>(t);
+  const maxActive = 7;
+  await queue.limit({ maxActive });
+  await queue.addMany(Array.from({ length: 200 }, (_, data) => ({ data })));
+  let running = 0;
+  let most = 0;
+  const done = new Gathering<number>();
+  const handler = async (job: Job<number>) => {
+    most = Math.max(most, ++running);
+    await sleep(30 + Math.random() * 20);
+    running--;
+    done.push(job.data);
+  };
+  for (const each of [queue, bed.twin(t, queue), bed.twin(t, queue)]) each.work(handler, { concurrency: 5 });
+  await done.reach(20);
+  const samples: number[] = [];
+  const sampling = setInterval(() => samples.push(running), 5);
+  await done.reach(180);
+  clearInterval(sampling);
+  assert.equal(most, maxActive);
+  const used = samples.reduce((sum, count) => sum + count, 0) / samples.length / maxActive;
+  t.diagnostic(`${Math.round(used * 100)} % of the limit was in use`);
+  assert.ok(used > 0.7, `only ${used * 100} % of the limit was in use`);
+  await done.reach(200);
+});
+
+test('a queue at its limit sleeps: it neither stalls nor asks again and again', async (t) => {
+  const queue = bed.queue<number>(t);
+  await queue.limit({ maxActive: 2 });
+  await queue.addMany(Array.from({ length: 20 }, (_, data) => ({ data })));
+  const gates: (() => void)[] = [];
+  const started = new Gathering<number>();
+  const handler = (job: Job<number>) => {
+    started.push(job.data);
+    return new Promise<void>((resolve) => gates.push(resolve));
+  };
+  queue.work(handler, { concurrency: 10 });
+  bed.twin(t, queue).work(handler, { concurrency: 10 });
+  await started.reach(2);
+  await sleep(300);
+  const perSecond = await commandsPerSecond(3_000);
+  t.diagnostic(`two workers at the limit send ${perSecond.toFixed(1)} commands per second`);
+  assert.ok(perSecond < 15, `${perSecond} commands per second`);
+  assert.equal(started.items.length, 2);
+  for (let i = 3; i <= 20; i++) {
+    gates.shift()!();
+    await started.reach(i, 5_000);
+  }
+  for (const open of gates) open();
+});
+
+test('a rate limit of a queue holds in every window, is used, and costs little while it is reached', async (t) => {
+  const queue = bed.queue<number>(t);
+  const [max, perMs] = [20, 500];
+  await queue.limit({ rate: { max, perMs } });
+  await queue.addMany(Array.from({ length: 200 }, (_, data) => ({ data })));
+  const starts = new Gathering<number>();
+  const handler = (job: Job<number>) => starts.push(startedMs(job));
+  const began = performance.now();
+  queue.work(handler, { concurrency: 30 });
+  bed.twin(t, queue).work(handler, { concurrency: 30 });
+  await starts.reach(max);
+  const perSecond = await commandsPerSecond(2_000);
+  await starts.reach(120);
+  const tookMs = performance.now() - began;
+  // 120 jobs are six windows of twenty: the sixth begins after 2.5 s.
+  t.diagnostic(`120 starts took ${Math.round(tookMs)} ms; ${perSecond.toFixed(1)} commands per second`);
+  assert.equal(mostWithin(starts.items, perMs), max, 'never more, and not less');
+  assert.ok(tookMs > 2_400 && tookMs < 5_000, `it took ${tookMs} ms`);
+  assert.ok(perSecond < 60, `${perSecond} commands per second`);
+});
+
+test('a rate limit per group holds in every window of every group, and groups do not wait for each other', async (t) => {
+  const queue = bed.queue<string>(t);
+  const [max, perMs] = [5, 400];
+  await queue.limit({ perGroup: { rate: { max, perMs } } });
+  for (const group of ['a', 'b', 'c']) await addGroup(queue, group, 20);
+  await queue.addMany(Array.from({ length: 50 }, () => ({ data: 'plain' })));
+  const starts = new Map<string, number[]>();
+  const all = new Gathering<string>();
+  const handler = (job: Job<string>) => {
+    starts.set(job.data, [...(starts.get(job.data) ?? []), startedMs(job)]);
+    all.push(job.data);
+  };
+  const began = performance.now();
+  queue.work(handler, { concurrency: 20 });
+  bed.twin(t, queue).work(handler, { concurrency: 20 });
+  await all.reach(110);
+  const tookMs = performance.now() - began;
+  for (const group of ['a', 'b', 'c']) assert.equal(mostWithin(starts.get(group)!, perMs), max, group);
+  assert.ok(all.items.lastIndexOf('plain') < 80, 'jobs without a group did not wait');
+  // Twenty jobs at five per window: the last five start after three windows.
+  assert.ok(tookMs > 1_150 && tookMs < 4_000, `it took ${tookMs} ms`);
+});
+
+test('limits can be changed and removed while jobs run', async (t) => {
+  const queue = bed.queue<string>(t);
+  await queue.limit({ maxActive: 1 });
+  await queue.addMany(Array.from({ length: 3_000 }, () => ({ data: 'x', group: 'g' })));
+  let running = 0;
+  let most = 0;
+  const done = new Gathering<number>();
+  queue.work(
+    async () => {
+      most = Math.max(most, ++running);
+      await sleep(10);
+      running--;
+      done.push(1);
+    },
+    { concurrency: 20 },
+  );
+  const mostOfNext = async (count: number): Promise<number> => {
+    await sleep(100); // those that started under the old limit end
+    most = 0;
+    await done.reach(done.items.length + count);
+    return most;
+  };
+  assert.equal(await mostOfNext(5), 1);
+  await queue.limit({ maxActive: 4 });
+  assert.equal(await mostOfNext(15), 4);
+  await queue.limit({ maxActive: null, perGroup: { maxActive: 2 } });
+  assert.equal(await mostOfNext(5), 2);
+  await queue.limit({ perGroup: { maxActive: null } });
+  const atOnce = await mostOfNext(50);
+  assert.ok(atOnce > 4, `${atOnce} at once without a limit`);
+  await queue.limit({ rate: { max: 1, perMs: 60_000 } });
+  await sleep(300);
+  const count = done.items.length;
+  await sleep(300);
+  assert.equal(done.items.length, count, 'it stands still');
+  await queue.limit({ rate: null });
+  await done.reach(count + 50);
 });

@@ -4,8 +4,7 @@
 // Sabotage takes the model away (its scripts are wrong on purpose) and keeps the ledger.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { RedisLink } from '@sluice/redis';
-import type { Script, ScriptArgument } from '@sluice/redis';
+import type { RedisLink, Script, ScriptArgument } from '@sluice/redis';
 import { partitionKeys } from '../../src/keys.js';
 import type { PartitionKeys } from '../../src/keys.js';
 import { Partition, RedisClock } from '../../src/partition.js';
@@ -15,8 +14,11 @@ import type { WireValue } from '../../src/wire.js';
 import { Moment, plainReply, show, unpack, whyNot } from './foretold.js';
 import type { Foretold } from './foretold.js';
 import { Ledger, Violation } from './invariants.js';
-import { layout, packedOf } from './model.js';
-import type { ClaimCall, Model, ModelJob, NewItem, RetryItem, SettleItem } from './model.js';
+import type { ClaimCall } from './claiming.js';
+import { layout } from './keys.js';
+import type { Model, NewItem, RetryItem, SettleItem } from './model.js';
+import { compareText, packedOf } from './state.js';
+import type { ModelJob } from './state.js';
 import { readSnapshot, whySnapshotDiffers } from './snapshot.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -77,9 +79,13 @@ export class Calls {
   // ── Adding ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   declare(partitions: number): Promise<unknown> {
-    return this.#run('declare', { partitions, layout }, {
-      foretell: (model, now, reply) => model.declare(String(partitions), timeIn(now, reply, 1)),
-    });
+    return this.#run(
+      'declare',
+      { partitions, layout },
+      {
+        foretell: (model, now, reply) => model.declare(String(partitions), timeIn(now, reply, 1)),
+      },
+    );
   }
 
   add(producer: string, lane: string, seq: number, jobs: ModelJob[]): Promise<unknown> {
@@ -90,13 +96,19 @@ export class Calls {
       jobs.filter((job) => job.priority === priority).map(({ id }) => id),
     ]);
     const args = { lane, seq, rememberMs, entries: wirePack(entries), lists: wirePack(lists) };
-    return this.#run('add', args, {
-      foretell: (model, now, reply) => model.add(producer, lane, seq, jobs.map(copy), timeIn(now, reply, 1)),
-      hear: (ledger, reply) => {
-        if (word(reply) !== 'OK') return;
-        for (const job of jobs) ledger.accepted(job.id, job.payload, job.priority, true);
+    return this.#run(
+      'add',
+      args,
+      {
+        foretell: (model, now, reply) =>
+          model.add(producer, lane, seq, jobs.map(copy), timeIn(now, reply, 1)),
+        hear: (ledger, reply) => {
+          if (word(reply) !== 'OK') return;
+          for (const job of jobs) ledger.accepted(job.id, job.payload, job.priority, true);
+        },
       },
-    }, this.#producerKeys(producer));
+      this.#producerKeys(producer),
+    );
   }
 
   addEach(
@@ -113,18 +125,25 @@ export class Calls {
     const { taken: inboxTaken, count: inboxCount } = inbox;
     const args = { lane, seq, rememberMs, items: wirePack(rows), inboxTaken, inboxCount };
     const copies = () => items.map((item) => ({ ...item, job: copy(item.job) }));
-    return this.#run('addEach', args, {
-      foretell: (model, now, reply) => model.addEach(producer, lane, seq, copies(), inbox, timeIn(now, reply, 1)),
-      hear: (ledger, reply) => {
-        if (word(reply) !== 'OK') return;
-        const words = (reply as [string, number, string[]])[2];
-        items.forEach(({ job, delay, runAt, refs, detail }, i) => {
-          if (words[2 * i] !== 'ADDED') return;
-          const ordered = delay === '' && runAt === '' && refs.length === 0 && detail === '';
-          ledger.accepted(job.id, job.payload, job.priority, ordered && !(job.flags & 32));
-        });
+    return this.#run(
+      'addEach',
+      args,
+      {
+        foretell: (model, now, reply) =>
+          model.addEach(producer, lane, seq, copies(), inbox, timeIn(now, reply, 1)),
+        hear: (ledger, reply) => {
+          if (word(reply) !== 'OK') return;
+          if (inbox.count > 0) ledger.taken(items.map(({ job }) => job.payload));
+          const words = (reply as [string, number, string[]])[2];
+          items.forEach(({ job, delay, runAt, refs, detail }, i) => {
+            if (words[2 * i] !== 'ADDED') return;
+            const ordered = delay === '' && runAt === '' && refs.length === 0 && detail === '';
+            ledger.accepted(job.id, job.payload, job.priority, ordered && !(job.flags & 32));
+          });
+        },
       },
-    }, this.#producerKeys(producer));
+      this.#producerKeys(producer),
+    );
   }
 
   #producerKeys(producer: string): PartitionKeys {
@@ -135,46 +154,67 @@ export class Calls {
 
   open(session: string): Promise<unknown> {
     const description = JSON.stringify({ name: `worker of ${session}` }).padEnd(80);
-    return this.#run('open', { session, leaseMs, description }, {
-      foretell: (model, now, reply) => model.open(session, leaseMs, description, timeIn(now, reply, 1)),
-      hear: (ledger, reply) => word(reply) === 'OK' && ledger.opened(session),
-    });
+    return this.#run(
+      'open',
+      { session, leaseMs, description },
+      {
+        foretell: (model, now, reply) => model.open(session, leaseMs, description, timeIn(now, reply, 1)),
+        hear: (ledger, reply) => word(reply) === 'OK' && ledger.opened(session),
+      },
+    );
   }
 
   renew(session: string): Promise<unknown> {
-    return this.#run('renew', { session, leaseMs }, {
-      foretell: (model, now, reply) => model.renew(session, leaseMs, timeIn(now, reply, 1)),
-      hear: (ledger, reply) => word(reply) === 'OK' && ledger.obeyed(session, 'a renewal'),
-    });
+    return this.#run(
+      'renew',
+      { session, leaseMs },
+      {
+        foretell: (model, now, reply) => model.renew(session, leaseMs, timeIn(now, reply, 1)),
+        hear: (ledger, reply, nowMs) => word(reply) === 'OK' && ledger.renewed(session, nowMs),
+      },
+    );
   }
 
   close(session: string): Promise<unknown> {
-    return this.#run('close', { session }, {
-      foretell: (model) => model.close(session),
-      hear: (ledger, reply) => reply === 'CLOSED' && ledger.obeyed(session, 'the end'),
-    });
+    return this.#run(
+      'close',
+      { session },
+      {
+        foretell: (model) => model.close(session),
+      },
+    );
   }
 
   rescue(chunk: number): Promise<unknown> {
-    return this.#run('rescue', { leaseMs, chunk }, {
-      foretell: (model, now, reply) => model.rescue(leaseMs, chunk, rescuedIds(reply), now),
-      hear: (ledger, reply, nowMs) => {
-        if (word(reply) === 'RESCUED') ledger.rescued((reply as string[])[1]!, rescuedIds(reply), nowMs);
+    return this.#run(
+      'rescue',
+      { leaseMs, chunk },
+      {
+        foretell: (model, now, reply) => model.rescue(leaseMs, chunk, rescuedIds(reply), now),
+        hear: (ledger, reply, nowMs) => {
+          if (word(reply) === 'RESCUED') ledger.rescued((reply as string[])[1]!, rescuedIds(reply), nowMs);
+        },
       },
-    });
+    );
   }
 
   // ── Claiming ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   claim(call: ClaimCall, hearing: Hearing = 'heard'): Promise<unknown> {
     const args = { ...claimArguments(call), idle: call.idle ? '1' : '0' };
-    return this.#run('claim', args, this.#claimJudges(call, hearing, (model, nowMs, token) => model.claim(call, nowMs, token)));
+    return this.#run(
+      'claim',
+      args,
+      this.#claimJudges(call, hearing, (model, nowMs, token) => model.claim(call, nowMs, token)),
+    );
   }
 
   take(call: ClaimCall, priority: number, hearing: Hearing = 'heard'): Promise<unknown> {
     const wait = this.keys[`wait${priority}` as 'wait0'];
-    const judges = this.#claimJudges(call, hearing, (model, nowMs, token) => model.take(call, priority, nowMs, token));
-    return this.#run('take', claimArguments(call), judges, { ...this.keys, wait } as PartitionKeys);
+    const judges = this.#claimJudges(call, hearing, (model, nowMs, token) =>
+      model.take(call, priority, nowMs, token),
+    );
+    return this.#run('take', claimArguments(call), judges, { ...this.keys, wait });
   }
 
   #claimJudges(
@@ -212,61 +252,96 @@ export class Calls {
       ...[item.id, item.token, item.outcome, item.keepMs, item.result, item.tried],
       ...[item.detail, item.print, item.title],
     ]);
-    return this.#run('settle', { session, items: wirePack(rows) }, {
-      foretell: (model, now) => model.settle(session, items, now),
-      hear: (ledger, reply) => {
-        items.forEach(({ id, token, outcome }, i) => {
-          if ((reply as string[])[i + 1] !== 'SETTLED') return;
-          if (outcome === 'dead') ledger.returned(id, { session, token });
-          else ledger.ended(id, { session, token });
-        });
+    return this.#run(
+      'settle',
+      { session, items: wirePack(rows) },
+      {
+        foretell: (model, now) => model.settle(session, items, now),
+        hear: (ledger, reply) => {
+          items.forEach(({ id, token, outcome }, i) => {
+            if ((reply as string[])[i + 1] !== 'SETTLED') return;
+            if (outcome === 'dead') ledger.returned(id, { session, token });
+            else ledger.ended(id, { session, token });
+          });
+        },
       },
-    });
+    );
   }
 
   retry(session: string, items: RetryItem[]): Promise<unknown> {
     const rows = items.map((item): WireValue => [
       ...[item.id, item.token, item.why, String(item.delay), String(item.runAt), item.tried],
     ]);
-    return this.#run('retry', { session, items: wirePack(rows) }, {
-      foretell: (model, now) => model.retry(session, items, now),
-      hear: (ledger, reply) => {
-        items.forEach(({ id, token }, i) => {
-          if ((reply as string[])[i + 1] === 'DELAYED') ledger.returned(id, { session, token });
-        });
+    return this.#run(
+      'retry',
+      { session, items: wirePack(rows) },
+      {
+        foretell: (model, now) => model.retry(session, items, now),
+        hear: (ledger, reply) => {
+          items.forEach(({ id, token }, i) => {
+            if ((reply as string[])[i + 1] === 'DELAYED') ledger.returned(id, { session, token });
+          });
+        },
       },
-    });
+    );
   }
 
-  note(session: string, id: string, token: string, kind: 'progress' | 'log', value: string, keep: number): Promise<unknown> {
-    return this.#run('note', { session, id: bytes(id), token, kind, value: bytes(value), keep }, {
-      foretell: (model) => model.note(session, id, token, kind, value, keep),
-      hear: (ledger, reply) => reply === 'OK' && ledger.obeyed(session, 'a note'),
-    });
+  note(
+    session: string,
+    id: string,
+    token: string,
+    kind: 'progress' | 'log',
+    value: string,
+    keep: number,
+  ): Promise<unknown> {
+    return this.#run(
+      'note',
+      { session, id: bytes(id), token, kind, value: bytes(value), keep },
+      {
+        foretell: (model) => model.note(session, id, token, kind, value, keep),
+        hear: (ledger, reply) => reply === 'OK' && ledger.noted(id, { session, token }),
+      },
+    );
   }
 
   cancel(id: string, keepMs: number): Promise<unknown> {
-    return this.#run('cancel', { id: bytes(id), keepMs }, {
-      foretell: (model, now) => model.cancel(id, keepMs, now),
-      hear: (ledger, reply) => reply !== 'UNKNOWN' && reply !== 'ENDED' && ledger.ended(id),
-    });
+    return this.#run(
+      'cancel',
+      { id: bytes(id), keepMs },
+      {
+        foretell: (model, now) => model.cancel(id, keepMs, now),
+        hear: (ledger, reply) => reply !== 'UNKNOWN' && reply !== 'ENDED' && ledger.ended(id),
+      },
+    );
   }
 
   // ── Dead letters ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   replay(operation: string, ids: string[]): Promise<unknown> {
-    return this.#run('replay', { operation, ids: wirePack(ids) }, {
-      foretell: (model, now) => model.replay(operation, ids, now),
-    });
+    return this.#run(
+      'replay',
+      { operation, ids: wirePack(ids) },
+      {
+        foretell: (model, now) => model.replay(operation, ids, now),
+      },
+    );
   }
 
   discard(operation: string, ids: string[]): Promise<unknown> {
-    return this.#run('discard', { operation, ids: wirePack(ids) }, this.#dropping(ids, (model, now) => model.discard(operation, ids, now)));
+    return this.#run(
+      'discard',
+      { operation, ids: wirePack(ids) },
+      this.#dropping(ids, (model, now) => model.discard(operation, ids, now)),
+    );
   }
 
   expire(limit: number): Promise<unknown> {
     const all = [...(this.model?.dead.keys() ?? [])];
-    return this.#run('expire', { limit }, this.#dropping(all, (model, now) => model.expire(limit, now)));
+    return this.#run(
+      'expire',
+      { limit },
+      this.#dropping(all, (model, now) => model.expire(limit, now)),
+    );
   }
 
   /** Which letters are gone is not in the reply; the model knows, and the ledger sees. */
@@ -289,45 +364,80 @@ export class Calls {
     });
   }
 
-  deaths(print: string, atMs: number, atId: string, order: 'newest' | 'oldest', limit: number): Promise<unknown> {
-    return this.#run('deaths', { print, atMs, atId: bytes(atId), order, limit }, {
-      reads: true, foretell: (model) => model.deaths(print, atMs, atId, order, limit),
-    });
+  deaths(
+    print: string,
+    atMs: number,
+    atId: string,
+    order: 'newest' | 'oldest',
+    limit: number,
+  ): Promise<unknown> {
+    return this.#run(
+      'deaths',
+      { print, atMs, atId: bytes(atId), order, limit },
+      {
+        reads: true,
+        foretell: (model) => model.deaths(print, atMs, atId, order, limit),
+      },
+    );
   }
 
   letters(ids: string[], maxBytes: number): Promise<unknown> {
-    return this.#run('letters', { ids: wirePack(ids), maxBytes }, { reads: true, foretell: (model) => model.letters(ids, maxBytes) });
+    return this.#run(
+      'letters',
+      { ids: wirePack(ids), maxBytes },
+      { reads: true, foretell: (model) => model.letters(ids, maxBytes) },
+    );
   }
 
   causes(prints: string[]): Promise<unknown> {
-    return this.#run('causes', { prints: wirePack(prints) }, { reads: true, foretell: (model) => model.causes(prints) });
+    return this.#run(
+      'causes',
+      { prints: wirePack(prints) },
+      { reads: true, foretell: (model) => model.causes(prints) },
+    );
   }
 
   // ── Chains and schedules ──────────────────────────────────────────────────────────────────────────────────────────────
 
   depend(id: string, target: string, rememberMs: number): Promise<unknown> {
-    return this.#run('depend', { id: bytes(id), target: bytes(target), rememberMs }, {
-      foretell: (model, now) => model.depend(id, target, rememberMs, now),
-    });
+    return this.#run(
+      'depend',
+      { id: bytes(id), target: bytes(target), rememberMs },
+      {
+        foretell: (model, now) => model.depend(id, target, rememberMs, now),
+      },
+    );
   }
 
   unblock(id: string, ref: string, outcome: string): Promise<unknown> {
-    return this.#run('unblock', { id: bytes(id), ref: bytes(ref), outcome }, {
-      foretell: (model, now) => model.unblock(id, ref, outcome, now),
-      hear: (ledger, reply) => reply === 'CANCELLED' && ledger.ended(id),
-    });
+    return this.#run(
+      'unblock',
+      { id: bytes(id), ref: bytes(ref), outcome },
+      {
+        foretell: (model, now) => model.unblock(id, ref, outcome, now),
+        hear: (ledger, reply) => reply === 'CANCELLED' && ledger.ended(id),
+      },
+    );
   }
 
   chainKeep(chain: string, spec: string, pauseMs: number): Promise<unknown> {
-    return this.#run('chainKeep', { chain, spec, pauseMs }, {
-      foretell: (model, now) => model.chainKeep(chain, spec, pauseMs, now),
-    });
+    return this.#run(
+      'chainKeep',
+      { chain, spec, pauseMs },
+      {
+        foretell: (model, now) => model.chainKeep(chain, spec, pauseMs, now),
+      },
+    );
   }
 
   chainTake(limit: number, pauseMs: number): Promise<unknown> {
-    return this.#run('chainTake', { limit, pauseMs }, {
-      foretell: (model, now, reply) => model.chainTake(limit, pauseMs, timeIn(now, reply, 0)),
-    });
+    return this.#run(
+      'chainTake',
+      { limit, pauseMs },
+      {
+        foretell: (model, now, reply) => model.chainTake(limit, pauseMs, timeIn(now, reply, 0)),
+      },
+    );
   }
 
   chainDrop(chain: string): Promise<unknown> {
@@ -335,9 +445,13 @@ export class Calls {
   }
 
   schedule(name: string, spec: string, next: number): Promise<unknown> {
-    return this.#run('schedule', { name, spec: bytes(spec), next }, {
-      foretell: (model) => model.schedule(name, spec, next),
-    });
+    return this.#run(
+      'schedule',
+      { name, spec: bytes(spec), next },
+      {
+        foretell: (model) => model.schedule(name, spec, next),
+      },
+    );
   }
 
   unschedule(name: string): Promise<unknown> {
@@ -345,31 +459,44 @@ export class Calls {
   }
 
   due(limit: number): Promise<unknown> {
-    return this.#run('due', { limit }, { reads: true, foretell: (model, now, reply) => model.due(limit, timeIn(now, reply, 0)) });
+    return this.#run(
+      'due',
+      { limit },
+      { reads: true, foretell: (model, now, reply) => model.due(limit, timeIn(now, reply, 0)) },
+    );
   }
 
   /** All jobs of a tick are the same but for their ids. */
   tick(name: string, due: number, next: number | '', jobs: ModelJob[]): Promise<unknown> {
     const packed = jobs.length > 0 ? bytes(packedOf(jobs[0]!)) : Buffer.alloc(0);
-    return this.#run('tick', { name, due, next, ids: wirePack(jobs.map(({ id }) => id)), packed }, {
-      foretell: (model, now, reply) => {
-        const isNew = jobs.filter(({ id }) => !model.jobs.has(id));
-        const answer = model.tick(name, due, next, jobs.map(copy), timeIn(now, reply, 1));
-        for (const job of isNew) {
-          if (model.jobs.has(job.id)) this.ledger.accepted(job.id, job.payload, job.priority, !(job.flags & 32));
-        }
-        return answer;
+    return this.#run(
+      'tick',
+      { name, due, next, ids: wirePack(jobs.map(({ id }) => id)), packed },
+      {
+        foretell: (model, now, reply) => {
+          const isNew = jobs.filter(({ id }) => !model.jobs.has(id));
+          const answer = model.tick(name, due, next, jobs.map(copy), timeIn(now, reply, 1));
+          for (const job of isNew) {
+            if (model.jobs.has(job.id))
+              this.ledger.accepted(job.id, job.payload, job.priority, !(job.flags & 32));
+          }
+          return answer;
+        },
       },
-    });
+    );
   }
 
   // ── Operators ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   rule(changes: Record<string, unknown>): Promise<unknown> {
-    return this.#run('rule', { changes: JSON.stringify(changes) }, {
-      foretell: (model) => model.rule(changes),
-      hear: (_, reply) => (this.#limits = JSON.parse(reply as string) as Limits),
-    });
+    return this.#run(
+      'rule',
+      { changes: JSON.stringify(changes) },
+      {
+        foretell: (model) => model.rule(changes),
+        hear: (_, reply) => (this.#limits = JSON.parse(reply as string) as Limits),
+      },
+    );
   }
 
   peek(count: number): Promise<unknown> {
@@ -381,7 +508,11 @@ export class Calls {
   }
 
   tally(counts: [string, number][]): Promise<unknown> {
-    return this.#run('tally', { counts: wirePack(counts.flat()) }, { foretell: (model) => model.tally(counts) });
+    return this.#run(
+      'tally',
+      { counts: wirePack(counts.flat()) },
+      { foretell: (model) => model.tally(counts) },
+    );
   }
 
   ask(id: string): Promise<unknown> {
@@ -389,23 +520,42 @@ export class Calls {
   }
 
   look(id: string): Promise<unknown> {
-    return this.#run('look', { id: bytes(id) }, {
-      reads: true, foretell: (model, now, reply) => {
-        const refs = (reply as unknown[])[8];
-        if (Array.isArray(refs)) refs.sort();
-        return model.look(id, now);
+    return this.#run(
+      'look',
+      { id: bytes(id) },
+      {
+        reads: true,
+        foretell: (model, now, reply) => {
+          const refs = (reply as unknown[])[8];
+          if (Array.isArray(refs)) refs.sort(compareText);
+          return model.look(id, now);
+        },
       },
-    });
+    );
   }
 
   counts(): Promise<unknown> {
-    return this.#run('count', {}, { reads: true, foretell: (model, now, reply) => model.count(timeIn(now, reply, 0)) });
+    return this.#run(
+      'count',
+      {},
+      { reads: true, foretell: (model, now, reply) => model.count(timeIn(now, reply, 0)) },
+    );
   }
 
   // ── Redis itself ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
+  async push(messages: string[]): Promise<void> {
+    this.ledger.pushed(messages);
+    const push = [this.keys.inbox, ...messages.map(bytes)];
+    await this.command('RPUSH', push, (model) => model.inbox.push(...messages));
+  }
+
   /** One plain command, with what it means for the model. */
-  async command(command: string, args: (string | number | Buffer)[], mean: (model: Model, reply: unknown) => void): Promise<unknown> {
+  async command(
+    command: string,
+    args: (string | number | Buffer)[],
+    mean: (model: Model, reply: unknown) => void,
+  ): Promise<unknown> {
     const [answer, snapshot] = await Promise.all([
       this.link.call(command, args),
       readSnapshot(this.link, this.#base),
@@ -424,7 +574,12 @@ export class Calls {
 
   // ── One call ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #run(name: ScriptName, args: Record<string, ScriptArgument>, judges: Judges, keys = this.keys): Promise<unknown> {
+  async #run(
+    name: ScriptName,
+    args: Record<string, ScriptArgument>,
+    judges: Judges,
+    keys = this.keys,
+  ): Promise<unknown> {
     const fromMs = Date.now();
     const call = this.#send(name, args, keys);
     // The look at the keys travels right behind the call, unless the call may have to be sent twice.
@@ -480,7 +635,17 @@ export function readClaim(reply: unknown) {
   ];
   const flat = unpack(Buffer.from(jobs, 'latin1')) as string[];
   const given = flat.flatMap((id, i) => (i % 2 === 0 ? [{ id, packed: flat[i + 1]! }] : []));
-  return { token, nowMs, given, ids: given.map(({ id }) => id), flags, refused, special, cancelled, plainList };
+  return {
+    token,
+    nowMs,
+    given,
+    ids: given.map(({ id }) => id),
+    flags,
+    refused,
+    special,
+    cancelled,
+    plainList,
+  };
 }
 
 export function word(reply: unknown): string {
@@ -497,13 +662,21 @@ function claimArguments({ session, lane, seq, want, acks }: ClaimCall) {
     if (runs.at(-2) === token) runs[runs.length - 1] = Number(runs.at(-1)) + 1;
     else runs.push(token, 1);
   }
-  return { session, lane, seq, want, list: wirePack(['#', lane, ...acks.map(({ id }) => id)]), runs: wirePack(runs) };
+  return {
+    session,
+    lane,
+    seq,
+    want,
+    list: wirePack(['#', lane, ...acks.map(({ id }) => id)]),
+    runs: wirePack(runs),
+  };
 }
 
 /** The time that a reply tells exactly. */
 function timeIn(now: Moment, reply: unknown, index: number): Moment {
   const told = (reply as unknown[])[index];
-  if (typeof told === 'number' && !now.accepts(told)) throw new Error(`the reply says ${told}, which is not ${now}`);
+  if (typeof told === 'number' && !now.accepts(told))
+    throw new Error(`the reply says ${told}, which is not ${now}`);
   return now;
 }
 

@@ -2,7 +2,10 @@
 // workers that sleep must be woken by tokens alone until nothing can be claimed.
 import assert from 'node:assert/strict';
 import { bytes } from './calls.js';
-import { dropRules, endMemory, foreignItem, idOf, past, refOf, setScore } from './commands.js';
+import { idOf, refOf } from './chains.js';
+import { dropRules } from './operators.js';
+import { foreignItem } from './producers.js';
+import { endMemory, past, setScore } from './time.js';
 import { Moment } from './foretold.js';
 import type { Worker, World } from './world.js';
 
@@ -40,7 +43,8 @@ function isBusy({ model }: World): boolean {
 async function answerAll(world: World): Promise<void> {
   for (const worker of [...world.workers.values()]) {
     for (const lane of [0, 1]) {
-      if (world.workers.has(worker.name) && worker.lanes[lane]!.pending) await world.claim(worker, lane, 0, -1, [], 'heard');
+      if (world.workers.has(worker.name) && worker.lanes[lane]!.pending)
+        await world.claim(worker, lane, 0, -1, [], 'heard');
     }
   }
 }
@@ -61,9 +65,13 @@ async function drainByTokens(world: World): Promise<void> {
     await work(world, workers[round % workers.length]!);
   }
   const { paused, rateMax, maxActive } = model.rules;
-  const nobodyMay = paused || rateMax !== undefined || (maxActive !== undefined && model.activeCount >= maxActive);
+  const nobodyMay =
+    paused || rateMax !== undefined || (maxActive !== undefined && model.activeCount >= maxActive);
   if (nobodyMay || model.suspects.length > 0) return;
-  const forgotten = [...model.waits.flat(), ...[...model.fresh, ...model.ring].filter((name) => model.grouped.has(name))];
+  const forgotten = [
+    ...model.waits.flat(),
+    ...[...model.fresh, ...model.ring].filter((name) => model.grouped.has(name)),
+  ];
   assert.deepEqual(forgotten, [], 'nothing can be claimed, or somebody is told');
 }
 
@@ -76,7 +84,9 @@ async function finishHeld(world: World, worker: Worker): Promise<void> {
       continue;
     }
     const rest = { keepMs: 0, result: '', tried: '', detail: '', print: '', title: '' };
-    const reply = (await world.calls.settle(worker.name, [{ id, token, outcome: 'done', ...rest }])) as string[];
+    const reply = (await world.calls.settle(worker.name, [
+      { id, token, outcome: 'done', ...rest },
+    ])) as string[];
     if (reply[0] === 'LEASE_LOST') world.workers.delete(worker.name);
   }
 }
@@ -125,11 +135,16 @@ async function helpOn(world: World): Promise<void> {
     const producer = world.producers[0]!;
     const lane = producer.lanes[0]!;
     const items = messages.map((message) => foreignItem(world.name('m'), message));
-    await calls.addEach(producer.name, lane.name, ++lane.seq, items, { taken: Number(taken), count: messages.length });
+    await calls.addEach(producer.name, lane.name, ++lane.seq, items, {
+      taken: Number(taken),
+      count: messages.length,
+    });
   }
   if (model.dead.size > 0) await calls.discard('at the end', [...model.dead.keys()]);
   // What died after the operation began is not its business, so each round has its own.
-  await calls.command('HDEL', [calls.keys.replays, 'at the end'], () => model.operations.delete('at the end'));
+  await calls.command('HDEL', [calls.keys.replays, 'at the end'], () =>
+    model.operations.delete('at the end'),
+  );
 }
 
 async function endMemories(world: World): Promise<void> {

@@ -21,6 +21,12 @@ export class Moment {
     return new Moment(this.from + ms, this.to === undefined ? undefined : this.to + ms);
   }
 
+  /** How long after another one it is. */
+  minus(other: Moment): Moment {
+    if (this.to === undefined && other.to === undefined) return new Moment(this.from - other.from);
+    return new Moment(this.from - (other.to ?? other.from), (this.to ?? this.from) - other.from);
+  }
+
   /** The time, as far as it is known. */
   get ms(): number {
     return this.from;

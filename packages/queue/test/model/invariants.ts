@@ -8,7 +8,7 @@
 //   - Tokens only grow. Jobs of one priority come in the order in which they were added. Limits hold.
 //   - A session that is being rescued can change nothing, and none is rescued when nobody could renew.
 import { show } from './foretold.js';
-import { flag } from './model.js';
+import { flag } from './state.js';
 import { family, pairsOf } from './snapshot.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -42,6 +42,9 @@ export class Ledger {
   /** Per priority, the order of the last job that was claimed for the first time. */
   #lastOrder = new Map<number, number>();
   #graceUntilMs = 0;
+  #deadlines = new Map<string, number>();
+  /** Foreign messages that nobody has taken. */
+  #messages: string[] = [];
   claims = 0;
 
   // ── What is heard ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -50,6 +53,17 @@ export class Ledger {
   accepted(id: string, payload: string, priority: number, ordered: boolean): void {
     if (this.#accounts.has(id)) object(`${id} was accepted a second time while it was there`);
     this.#accounts.set(id, { payload, priority, order: ordered ? ++this.#order : 0 });
+  }
+
+  pushed(messages: string[]): void {
+    this.#messages.push(...messages);
+  }
+
+  /** These messages became jobs; each does so once, and in turn. */
+  taken(messages: string[]): void {
+    for (const message of messages) {
+      if (this.#messages.shift() !== message) object(`${message} was not the next message of the inbox`);
+    }
   }
 
   edited(id: string, payload: string): void {
@@ -119,10 +133,15 @@ export class Ledger {
     this.#underRescue.delete(session);
   }
 
-  /** A session's call was obeyed, other than a claim. */
-  obeyed(session: string, what: string): void {
-    if (this.#underRescue.has(session))
-      object(`${what} of ${session} was obeyed although it is being rescued`);
+  /** A worker said something about a job, and was believed. */
+  noted(id: string, by: Hold): void {
+    this.#mayAct(id, by);
+  }
+
+  renewed(session: string, atMs: number): void {
+    if (this.#underRescue.has(session)) object(`${session} renewed although it is being rescued`);
+    const lateMs = atMs - this.#deadlines.get(session)!;
+    if (lateMs > 0 && atMs > this.#graceUntilMs) object(`${session} renewed ${lateMs} ms too late`);
   }
 
   rescued(session: string, ids: string[], atMs: number): void {
@@ -159,6 +178,8 @@ export class Ledger {
     const jobs = pairsOf(snapshot.get('jobs'));
     this.#checkPlaces(places, jobs);
     this.#checkHolds(snapshot);
+    const messages = snapshot.get('inbox')?.items ?? [];
+    if (messages.join() !== this.#messages.join()) object(`the inbox has ${messages.length} messages`);
     const running = this.#checkGroups(snapshot, jobs);
     if (!claim || claim.given.length === 0) return;
     if (this.#holds.size > (claim.maxActive ?? Infinity)) {
@@ -197,9 +218,13 @@ export class Ledger {
   #checkHolds(snapshot: Snapshot): void {
     const token = Number(pairsOf(snapshot.get('cfg')).get('token') ?? 0);
     if (token < this.#token) object(`the last token went back from ${this.#token} to ${token}`);
+    this.#token = token;
     const live = pairsOf(snapshot.get('sessions'));
+    const marked = pairsOf(snapshot.get('rescuing'));
+    this.#deadlines = new Map([...live].map(([session, score]) => [session, Number(score)]));
     this.#holds.clear();
     for (const [session, entry] of family(snapshot, 'active:')) {
+      if (!live.has(session) && !marked.has(session)) object(`nobody will ever find what ${session} holds`);
       for (const [id, held] of pairsOf(entry)) {
         if (metaFields.includes(id)) continue;
         if (Number(held) > token) object(`${id} is held with token ${held}, beyond ${token}`);
@@ -234,7 +259,6 @@ export class Ledger {
       object(`ready groups are ${ready.join()}, but ${listed.join()} are served`);
     return running;
   }
-
 }
 
 /** Nothing when it belongs to no group. */

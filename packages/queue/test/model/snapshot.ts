@@ -4,7 +4,9 @@ import { createHash } from 'node:crypto';
 import type { RedisLink } from '@sluice/redis';
 import { whyNot, show } from './foretold.js';
 import type { Foretold } from './foretold.js';
-import type { KeyContents, Model } from './model.js';
+import { keysOf } from './keys.js';
+import type { KeyContents } from './keys.js';
+import type { Model } from './model.js';
 
 /** Of a stream only the newest entries are compared, and how many there are. */
 const entriesCompared = 12;
@@ -80,7 +82,7 @@ export function family(snapshot: Snapshot, name: string): [string, Entry][] {
 
 /** Undefined when Redis holds what the model says, and nothing else. */
 export function whySnapshotDiffers(model: Model, snapshot: Snapshot): string | undefined {
-  const expected = model.keys();
+  const expected = keysOf(model);
   for (const [key, entry] of snapshot) {
     if (key.startsWith('stats:')) {
       if (entry.ttlMs < 0) return `${key} lives for ever`;
@@ -124,7 +126,7 @@ function whyStreamDiffers(happened: string[][], [length, ...newest]: string[]): 
   if (Number(length) !== happened.length) return `has ${length} entries instead of ${happened.length}`;
   const expected = happened
     .slice(-entriesCompared)
-    .reverse()
+    .toReversed()
     .map((fields) => fields.join('\n'));
   return whyNot(expected, newest);
 }

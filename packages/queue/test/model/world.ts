@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { readClaim, word } from './calls.js';
 import type { Calls, Hearing } from './calls.js';
-import { flag } from './model.js';
-import type { Ack, ClaimCall, Model, ModelJob } from './model.js';
+import type { Ack, ClaimCall } from './claiming.js';
+import type { Model, NewItem } from './model.js';
+import { flag } from './state.js';
+import type { ModelJob } from './state.js';
 
 /** Late copies of calls are taken from the last ones. */
 const callsRemembered = 40;
@@ -116,7 +118,14 @@ export class World {
   }
 
   /** One call of a lane: a new one, or the unanswered one again. With a priority it goes the short way. */
-  async claim(worker: Worker, laneIndex: number, want: number, priority: number, acks: Ack[], hearing: Hearing): Promise<string> {
+  async claim(
+    worker: Worker,
+    laneIndex: number,
+    want: number,
+    priority: number,
+    acks: Ack[],
+    hearing: Hearing,
+  ): Promise<string> {
     const lane = worker.lanes[laneIndex]!;
     const first = lane.pending === undefined;
     if (!lane.pending) {
@@ -152,12 +161,16 @@ export class World {
     assert.notEqual(word(reply), 'STALE', 'a lane that goes forward is never out of date');
     const { token, given, flags, special, cancelled, plainList } = readClaim(reply);
     for (const id of cancelled) this.forget(worker, id);
-    for (const id of special) worker.held.set(id, { token: this.model.holderOf(id)!.active.get(id)!, plain: false });
+    for (const id of special)
+      worker.held.set(id, { token: this.model.holderOf(id)!.active.get(id)!, plain: false });
     for (const { id, packed } of given) {
       const leavesSomething = flag.settles | flag.traces | flag.grouped;
       worker.held.set(id, { token, plain: (packed.charCodeAt(0) & leavesSomething) === 0 });
       const wasThereAtACrash = packed.charCodeAt(2) >= 16;
-      assert.ok(!wasThereAtACrash || (flags & 8 && given.length === 1), `${id} saw a worker die and runs alone`);
+      assert.ok(
+        !wasThereAtACrash || (flags & 8 && given.length === 1),
+        `${id} saw a worker die and runs alone`,
+      );
     }
     if (flags & 8 && given.length > 0) worker.alone = true;
     else if (worker.held.size === 0) worker.alone = false;
@@ -175,7 +188,8 @@ export class World {
 /** Bytes that look like anything: text, JSON, zeros, line ends, parts of a protocol. */
 export function makePayload(number: number): { payload: string; binary: boolean } {
   const kind = number % 4;
-  if (kind === 0) return { payload: JSON.stringify({ n: number, list: [], big: '9007199254740993' }), binary: false };
+  if (kind === 0)
+    return { payload: JSON.stringify({ n: number, list: [], big: '9007199254740993' }), binary: false };
   if (kind === 1) return { payload: '', binary: true };
   const length = number % 97 === 2 ? 3_000 : number % 40;
   const bytes = Array.from({ length }, (_, i) => (number * 31 + i * (kind === 2 ? 0 : 73)) % 256);
@@ -187,4 +201,12 @@ export function makeJob(id: string, number: number, priority: number, options = 
   const own = (binary ? flag.binary : 0) | (options === '' ? 0 : flag.options);
   const created = String.fromCharCode(0, (number >> 8) & 0xff, 0xff, number & 0xff, 7);
   return { id, flags: flags | own, attempts: 0, crashes: 0, priority, created, options, payload };
+}
+
+/** An item of addEach.lua that asks for nothing but its job. */
+export function makeItem(job: ModelJob): NewItem {
+  return {
+    ...{ id: job.id, job, own: false, delay: '', runAt: '', unique: '', window: '' },
+    ...{ refs: [], policy: '', detail: '', print: '', title: '' },
+  };
 }

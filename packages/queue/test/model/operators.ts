@@ -1,0 +1,76 @@
+// Commands of operators: cancelling, rules, questions.
+import * as fc from 'fast-check';
+import { anyId, CommandSet, few, number } from './define.js';
+import type { World } from './world.js';
+
+export const ofOperators = new CommandSet();
+const { define } = ofOperators;
+
+const keepMs = 5_000_000;
+const windowMs = 10_000_000;
+
+define<{ job: number; keep: boolean }>(
+  'cancel',
+  { job: number, keep: fc.boolean() },
+  async (world, { job, keep }) => {
+    const id = anyId(world, job);
+    const memoryMs = keep ? keepMs : 0;
+    await world.send('cancel', () => world.calls.cancel(id, memoryMs));
+  },
+);
+
+const ruleChanges: Record<string, unknown>[] = [
+  { paused: true },
+  { paused: null },
+  { maxActive: 1 },
+  { maxActive: 4 },
+  { maxActive: null },
+  { rateMax: 3, ratePerMs: windowMs },
+  { rateMax: 6, ratePerMs: windowMs },
+  { rateMax: null, ratePerMs: null },
+  { keyMaxActive: 1 },
+  { keyMaxActive: 2 },
+  { keyMaxActive: null },
+  { keyRateMax: 2, keyRatePerMs: windowMs },
+  { keyRateMax: 4, keyRatePerMs: windowMs },
+  { keyRateMax: null, keyRatePerMs: null },
+  { events: 10_000 },
+  { events: null },
+];
+const noRules = Object.fromEntries(
+  ruleChanges.flatMap((change) => Object.keys(change)).map((name) => [name, null]),
+);
+
+define<{ change: number }>('rule', { change: fc.nat(ruleChanges.length + 3) }, async (world, { change }) => {
+  const changes = ruleChanges[change] ?? noRules;
+  await world.send('rule', () => world.calls.rule(changes));
+});
+
+export async function dropRules(world: World): Promise<void> {
+  await world.calls.rule(noRules);
+}
+
+define<{ job: number; what: number }>(
+  'read',
+  { job: number, what: fc.nat(4) },
+  async (world, { job, what }) => {
+    const id = anyId(world, job);
+    if (what === 0) await world.calls.counts();
+    else if (what === 1) await world.calls.ask(id);
+    else if (what === 2) await world.calls.peek(1 + (job % 4));
+    else await world.calls.look((what === 4 && world.model.suspects[0]) || id);
+  },
+);
+
+define<{ field: number; by: number }>('tally', { field: number, by: few }, async (world, { field, by }) => {
+  await world.calls.tally([
+    [`w${field % 3}`, by],
+    [`r${field % 2}`, 1],
+  ]);
+});
+
+define<{ partitions: number }>('declare', { partitions: few }, (world, { partitions }) =>
+  world.calls.declare(partitions),
+);
+
+define<{ limit: number }>('sweep', { limit: few }, (world, { limit }) => world.calls.sweep(limit));

@@ -1,0 +1,345 @@
+// The state of one partition as the model sees it: what there is, where a job is, and the steps that several scripts share
+// (placing a job, ending it, burying it). Ids, groups and payloads are strings of one character per byte.
+import type { StoredOptions } from '../../src/packed.js';
+import { fromWire, toWire } from './foretold.js';
+import type { Foretold, Moment } from './foretold.js';
+
+export const flag = { options: 1, binary: 2, foreign: 4, settles: 8, traces: 16, grouped: 32 } as const;
+const prioritySpan = 1e12;
+const triesKept = 20;
+
+/** What bounds one call; tests with smaller ones reach them sooner. */
+export interface Bounds {
+  promotedPerCall: number;
+  claimBytes: number;
+  bytesCheckedEvery: number;
+}
+
+export const realBounds: Bounds = {
+  promotedPerCall: 200,
+  claimBytes: 8 * 1024 * 1024,
+  bytesCheckedEvery: 64,
+};
+
+export interface ModelJob {
+  id: string;
+  flags: number;
+  attempts: number;
+  crashes: number;
+  priority: number;
+  /** Five bytes. */
+  created: string;
+  /** JSON, or nothing. */
+  options: string;
+  payload: string;
+}
+
+export interface Rules {
+  paused?: boolean;
+  maxActive?: number;
+  rateMax?: number;
+  ratePerMs?: number;
+  keyMaxActive?: number;
+  keyRateMax?: number;
+  keyRatePerMs?: number;
+}
+
+export interface Lane {
+  seq: number;
+  token: string;
+  alone: boolean;
+}
+
+/** What a call said beside the jobs that it gave; a repetition has to say the same. */
+export interface Said {
+  seq: string;
+  refused: string[];
+  special: string[];
+  cancelled: string[];
+}
+
+export interface Session {
+  name: string;
+  live: boolean;
+  /** Of a live session the end of its lease, of one that is being rescued the beginning of that. */
+  at: Moment;
+  description: string;
+  lanes: Map<string, Lane>;
+  active: Map<string, string>;
+  said: Map<string, Said>;
+  cancelled: string[];
+  worker: string | undefined;
+}
+
+export interface ProducerLane {
+  seq: string;
+  answer: { seq: string; words: string[] } | undefined;
+}
+
+export interface Letter {
+  died: Moment;
+  print: string;
+  detail: string;
+}
+
+export type PlaceName =
+  'listed' | 'grouped' | 'held' | 'suspect' | 'due' | 'delayed' | 'blocked' | 'active' | 'dead' | 'gone';
+
+export class State {
+  readonly bounds: Bounds;
+  /** Every job that has not ended. */
+  jobs = new Map<string, ModelJob>();
+  /** Cancelled jobs whose ids still stand in a list. */
+  tombstones = new Map<string, string>();
+  waits: string[][] = [[], [], [], [], [], []];
+  delayed = new Map<string, Moment>();
+  suspects: string[] = [];
+  inbox: string[] = [];
+  inboxTaken = 0;
+  wake = false;
+  sessions = new Map<string, Session>();
+  producers = new Map<string, Map<string, ProducerLane>>();
+  uniques = new Map<string, { id: string; ends: boolean }>();
+  groups = new Map<string, 'ready' | 'full' | 'slow'>();
+  grouped = new Map<string, Map<string, number>>();
+  fresh: string[] = [];
+  ring: string[] = [];
+  groupActive = new Map<string, number>();
+  groupRate = new Map<string, number[]>();
+  parked = new Map<string, number>();
+  rate: number[] = [];
+  blocked = new Map<string, { policy: string; refs: Set<string> }>();
+  dependents = new Map<string, string[]>();
+  chained: { target: string; id: string; outcome: string }[] = [];
+  chains = new Map<string, { kept: Moment; spec: string; due: Moment }>();
+  ended = new Map<string, { until: Moment; result: string }>();
+  progress = new Map<string, string>();
+  logs = new Map<string, { lines: string[]; ends: boolean }>();
+  tries = new Map<string, Foretold[]>();
+  dead = new Map<string, Letter>();
+  titles = new Map<string, string>();
+  operations = new Map<string, { began: Moment; moved: number }>();
+  schedules = new Map<string, string>();
+  ticks = new Map<string, number>();
+  stats = new Map<string, number>();
+  happened: string[][] = [];
+  partitions: string | undefined;
+  token = '';
+  listTurn = 0;
+  oddToGroups = false;
+  ringFirst = false;
+  hasTurn = false;
+  rules: Rules = {};
+  events: number | undefined;
+  watch: string | undefined;
+  renewed: Moment | undefined;
+  graceUntil: Moment | undefined;
+  order = 0;
+  nurse: { session: string; until: number } | undefined;
+  retention: { maxAgeMs?: number; maxCount?: number } | undefined;
+
+  constructor(bounds: Bounds = realBounds) {
+    this.bounds = bounds;
+  }
+
+  // ── Questions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  live(name: string): Session | undefined {
+    const session = this.sessions.get(name);
+    return session?.live ? session : undefined;
+  }
+
+  get liveSessions(): Session[] {
+    return [...this.sessions.values()].filter(({ live }) => live);
+  }
+
+  holderOf(id: string): Session | undefined {
+    return [...this.sessions.values()].find(({ active }) => active.has(id));
+  }
+
+  /** Where a job is. */
+  placeOf(id: string, nowMs: number): PlaceName {
+    const job = this.jobs.get(id);
+    if (!job) return 'gone';
+    if (this.dead.has(id)) return 'dead';
+    if (this.blocked.has(id)) return 'blocked';
+    const due = this.delayed.get(id);
+    if (due) return due.ms > nowMs ? 'delayed' : 'due';
+    if (this.holderOf(id)) return 'active';
+    if (this.suspects.includes(id)) return 'suspect';
+    const group = groupOf(job);
+    if (group !== undefined) return this.groups.get(group) === 'ready' ? 'grouped' : 'held';
+    return 'listed';
+  }
+
+  /** What the books call it. */
+  stateOf(id: string, nowMs: number): string {
+    if (this.tombstones.has(id)) return 'cancelled';
+    const place = this.placeOf(id, nowMs);
+    if (place === 'held') return 'blocked';
+    if (place === 'gone') {
+      const memory = this.ended.get(id);
+      return memory ? (memory.result.startsWith('d') ? 'done' : 'cancelled') : '';
+    }
+    return ['listed', 'grouped', 'suspect', 'due'].includes(place) ? 'waiting' : place;
+  }
+
+  get activeCount(): number {
+    return [...this.sessions.values()].reduce((sum, { active }) => sum + active.size, 0);
+  }
+
+  get hasRules(): boolean {
+    return Object.keys(this.rules).length > 0;
+  }
+
+  get held(): number {
+    const shut = [...this.groups].filter(([, state]) => state !== 'ready');
+    return shut.reduce((sum, [name]) => sum + (this.grouped.get(name)?.size ?? 0), 0);
+  }
+
+  firstDelayed(): [string, Moment] | undefined {
+    return [...this.delayed].sort((a, b) => a[1].ms - b[1].ms || compareText(a[0], b[0]))[0];
+  }
+
+  // ── Where a job goes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  place(job: ModelJob, returned: boolean): void {
+    const group = groupOf(job);
+    if (group === undefined) {
+      if (returned) this.waits[job.priority]!.unshift(job.id);
+      else this.waits[job.priority]!.push(job.id);
+      return;
+    }
+    const order = returned ? 0 : ++this.order;
+    const members = this.grouped.get(group) ?? new Map<string, number>();
+    this.grouped.set(group, members.set(job.id, job.priority * prioritySpan + order));
+    if (this.groups.has(group)) return;
+    this.groups.set(group, 'ready');
+    this.fresh.push(group);
+  }
+
+  leaveGroup(group: string, id: string): void {
+    const members = this.grouped.get(group)!;
+    members.delete(id);
+    if (members.size === 0) this.grouped.delete(group);
+  }
+
+  openGroup(name: string): void {
+    this.groups.set(name, 'ready');
+    this.ring.push(name);
+  }
+
+  /** A job is no longer active: its group may go on, and a queue at its limit too. */
+  free(job: ModelJob): void {
+    if (this.hasRules) this.rouse();
+    const group = groupOf(job);
+    if (group === undefined) return;
+    const running = this.groupActive.get(group)! - 1;
+    if (running > 0) this.groupActive.set(group, running);
+    else this.groupActive.delete(group);
+    if (this.groups.get(group) === 'full') {
+      this.openGroup(group);
+      this.rouse();
+    }
+  }
+
+  setDue(id: string, at: Moment): void {
+    this.delayed.set(id, at);
+    if (this.firstDelayed()![0] === id) this.rouse();
+  }
+
+  // ── How a job ends ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  finish(now: Moment, job: ModelJob, outcome: 'done' | 'cancelled', keepMs: number, result: string): void {
+    const { id } = job;
+    this.jobs.delete(id);
+    this.tries.delete(id);
+    this.progress.delete(id);
+    this.releaseUnique(job);
+    const window = Math.max(keepMs, optionsOf(job).w ?? 0);
+    const logs = this.logs.get(id);
+    if (window > 0) {
+      this.ended.set(id, { until: now.plus(window), result: outcome[0]! + result });
+      if (logs) logs.ends = true;
+    } else {
+      this.logs.delete(id);
+    }
+    this.figure(outcome, 1);
+    this.tell(outcome, id);
+    this.tellDependents(id, outcome);
+    this.dependents.delete(id);
+  }
+
+  bury(now: Moment, job: ModelJob, detail: string, print: string, title: string): void {
+    job.flags |= flag.traces;
+    this.dead.set(job.id, { died: now, print, detail });
+    this.titles.set(print, title);
+    this.releaseUnique(job);
+    this.figure('dead', 1);
+    this.tell('dead', job.id);
+    this.tellDependents(job.id, 'dead');
+  }
+
+  exhume(id: string): void {
+    const { print } = this.dead.get(id)!;
+    this.dead.delete(id);
+    if (![...this.dead.values()].some((letter) => letter.print === print)) this.titles.delete(print);
+  }
+
+  releaseUnique(job: ModelJob): void {
+    const { u, uw } = optionsOf(job);
+    if (u !== undefined && uw === undefined && this.uniques.get(toWire(u))?.id === job.id)
+      this.uniques.delete(toWire(u));
+  }
+
+  tellDependents(id: string, outcome: string): void {
+    const targets = this.dependents.get(id);
+    if (!targets) return;
+    for (const target of targets) this.chained.push({ target, id, outcome });
+    this.rouse();
+  }
+
+  /** The first and the last 19. */
+  rememberTry(id: string, entry: Foretold): void {
+    const tries = [...(this.tries.get(id) ?? []), entry];
+    this.tries.set(id, tries.length > triesKept ? [tries[0]!, ...tries.slice(2)] : tries);
+  }
+
+  // ── Who hears of it ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  rouse(): void {
+    this.wake = true;
+  }
+
+  figure(field: string, by: number): void {
+    this.stats.set(field, (this.stats.get(field) ?? 0) + by);
+  }
+
+  tell(kind: string, id: string): void {
+    if (this.events !== undefined) this.happened.push(['type', kind, 'id', id]);
+  }
+}
+
+export function packedOf(job: ModelJob): string {
+  const { flags, attempts, crashes, priority, created, options, payload } = job;
+  const { length } = options;
+  const head = String.fromCharCode(flags, attempts, crashes * 16 + priority) + created;
+  return head + (options === '' ? '' : String.fromCharCode(length >> 8, length & 0xff) + options) + payload;
+}
+
+export function optionsOf(job: ModelJob): StoredOptions {
+  return job.options === '' ? {} : (JSON.parse(fromWire(job.options)) as StoredOptions);
+}
+
+export function groupOf(job: ModelJob): string | undefined {
+  return job.flags & flag.grouped ? toWire(optionsOf(job).g!) : undefined;
+}
+
+/** As Redis orders: by score, then by bytes. */
+export function inOrder(scores: Map<string, number>): [string, number][] {
+  return [...scores].sort((a, b) => a[1] - b[1] || compareText(a[0], b[0]));
+}
+
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
