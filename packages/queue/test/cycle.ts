@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { waitUntil } from '@sluice/testbed';
 import { GiveUp, createChain, readEvents, readRules } from '../src/index.js';
 import type { Queue } from '../src/index.js';
-import { Gathering, sleep } from './setup.js';
+import { Gathering } from './setup.js';
 
 export interface Parts {
   /** Adds, asks, cancels, schedules. */
@@ -23,7 +23,7 @@ export async function runCycle({ producer, worker, operator }: Parts): Promise<v
       await job.log(`working on ${job.data}`);
       if (job.data === 'retried' && job.attempt === 1) throw new Error('once');
       if (job.data === 'dies' && broken) throw new GiveUp('no way');
-      if (job.data === 'long') await sleep(60_000);
+      if (job.data === 'long') await new Promise((resolve) => job.signal.addEventListener('abort', resolve));
       seen.push(job.data);
       return `${job.data} done`;
     },

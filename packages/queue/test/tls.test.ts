@@ -26,14 +26,12 @@ test('all that a queue does can be done over TLS, with a user and a password', a
 });
 
 test('a server that nobody vouches for gets neither jobs nor the password', async (t) => {
-  const before = await redis.info('stats');
   const queue = open(t, redis.urlAs('app', 'secret'), 500);
   await assert.rejects(queue.add('x'), (error) => {
     return isSluiceError(error, 'REDIS_UNAVAILABLE') && /self-signed|certificate/i.test(error.message);
   });
   const names = async () => String(await redis.command('CLIENT', 'LIST'));
   assert.ok(!(await names()).includes('sluice-tls'), 'it never got as far as a greeting');
-  assert.ok(before);
 });
 
 test('a plain connection to a TLS port fails in time', async (t) => {
