@@ -1,5 +1,6 @@
 // Which fail points a process gets when it starts. In a run of chance each gets a few, those first that have not fired yet, and what
-// happens there is drawn. On a tour each gets one and is killed there, until every point has fired once (see tour.ts).
+// happens there is drawn. On a tour each gets one, and those that are rarely met, and is killed at the first that it meets,
+// until every point has fired once (see tour.ts).
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FailAction } from '@sluice/queue/testing';
@@ -14,6 +15,9 @@ import type { GuardName } from './sabotage.js';
 /** With more, the frequent ones would always come first; with one, a process may wait for long. */
 const pointsPerProcess = 4;
 const lookEveryMs = 100;
+/** Points that lie on nobody's usual way; those of the sweep need a process that lives for some seconds. */
+const rare = /^(sweep|hang|lease|stop|close|repeat)\.|^chain\.taken$/;
+const slowest = /^sweep\./;
 /** Leaves chains half made, which is what `chain.taken` needs. */
 const leavesHalfChains = 'chain.kept';
 
@@ -107,9 +111,10 @@ export class Armory {
     const free = unmet.filter((name) => !awaited.has(name));
     const choice = free.length > 0 ? free : unmet;
     if (choice.length === 0) return actor.role === 'producer' ? [leavesHalfChains] : [];
-    const point = this.#options.seed.pick(choice);
+    const slow = choice.filter((name) => slowest.test(name));
+    const point = this.#options.seed.pick(slow.length > 0 ? slow : choice);
     this.assigned.set(actor, { point, sinceMs: Date.now() });
-    return [point];
+    return [point, ...unmet.filter((name) => name !== point && rare.test(name))];
   }
 
   #readFired(): void {

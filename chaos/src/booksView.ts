@@ -41,15 +41,23 @@ export function viewBooks(entries: readonly Entry[], queue: string): BooksView {
   const counted = { done: 0, dead: 0, cancelled: 0 };
   for (const { items } of family('stats:')) {
     const minute = new Map(pairs(items));
-    for (const field of ['done', 'dead', 'cancelled'] as const) counted[field] += Number(minute.get(field) ?? 0);
+    for (const field of ['done', 'dead', 'cancelled'] as const)
+      counted[field] += Number(minute.get(field) ?? 0);
   }
   // One operation has a record in every partition.
-  const replays = of('replays').flatMap(({ items }) => pairs(items).filter(([name]) => name.startsWith('replay:')));
+  const replays = of('replays').flatMap(({ items }) =>
+    pairs(items).filter(([name]) => name.startsWith('replay:')),
+  );
   const replayed = replays.reduce((sum, [, record]) => sum + Number(record.split(' ')[1]), 0);
   const payloads = new Map([...dead].map((id) => [id, payloadOf(jobs.get(id) ?? '')]));
 
   const leaks = named.flatMap((entry) => objection(entry, queue, dead) ?? []);
-  const contradict = (one: string, ids: Iterable<string>, other: string, others: { has(id: string): boolean }) => {
+  const contradict = (
+    one: string,
+    ids: Iterable<string>,
+    other: string,
+    others: { has(id: string): boolean },
+  ) => {
     for (const id of ids) if (!others.has(id)) leaks.push(`${id} is in ${one} but not in ${other}`);
   };
   const ended = fields('ended');
@@ -58,10 +66,13 @@ export function viewBooks(entries: readonly Entry[], queue: string): BooksView {
   contradict('dead', dead, 'jobs', jobs);
   contradict('dead', dead, 'dead-info', fields('dead-info'));
   contradict('dead-info', fields('dead-info').keys(), 'dead', dead);
-  const perCause = new Map(family('dead-group:').map(({ name, items }) => [name.slice('dead-group:'.length), items.length / 2]));
+  const perCause = new Map(
+    family('dead-group:').map(({ name, items }) => [name.slice('dead-group:'.length), items.length / 2]),
+  );
   for (const [print, count] of perCause) {
     const told = sum(of('dead-groups').map(({ items }) => Number(new Map(pairs(items)).get(print) ?? 0)));
-    if (told !== sumOf(named, `dead-group:${print}`)) leaks.push(`dead-groups counts ${told} letters of ${print}, there are ${count}`);
+    if (told !== sumOf(named, `dead-group:${print}`))
+      leaks.push(`dead-groups counts ${told} letters of ${print}, there are ${count}`);
   }
   return { results, dead, tries, payloads, unfinished, counted, replayed, leaks };
 }
@@ -70,7 +81,9 @@ export function viewBooks(entries: readonly Entry[], queue: string): BooksView {
 function objection(entry: Entry & { name: string }, queue: string, dead: Set<string>): string | undefined {
   const { key, name, type, ttlMs, items } = entry;
   if (!key.startsWith(`sluice:{${queue}:`)) return `${key} belongs to nobody`;
-  const row = documentedKeys().find((row) => row.name === name || (row.isFamily && name.startsWith(row.name)));
+  const row = documentedKeys().find(
+    (row) => row.name === name || (row.isFamily && name.startsWith(row.name)),
+  );
   if (!row) return `${key} is not in docs/redis-keys.md`;
   if (row.type !== type) return `${key} is a ${type}, not a ${row.type}`;
   const suffix = name.slice(row.name.length);
@@ -82,7 +95,9 @@ function objection(entry: Entry & { name: string }, queue: string, dead: Set<str
     case 'cfg': {
       const conf = new Map(pairs(items));
       const wrong = ['tombstones', 'held'].filter((field) => Number(conf.get(field) ?? 0) !== 0);
-      return wrong.length > 0 ? `${key}: ${wrong.map((field) => `${field} is ${conf.get(field)}`).join(', ')}` : undefined;
+      return wrong.length > 0
+        ? `${key}: ${wrong.map((field) => `${field} is ${conf.get(field)}`).join(', ')}`
+        : undefined;
     }
     case 'jobs':
       return strangers(pairs(items).map(([id]) => id));

@@ -28,7 +28,13 @@ export class Actor {
   #child: ChildProcess | undefined;
   #curtain = false;
 
-  constructor(role: Role, part: Part, proxy: Proxy | undefined, faults: Journal<FaultLine>, arms: (actor: Actor) => Arms) {
+  constructor(
+    role: Role,
+    part: Part,
+    proxy: Proxy | undefined,
+    faults: Journal<FaultLine>,
+    arms: (actor: Actor) => Arms,
+  ) {
     this.role = role;
     this.name = part.name;
     this.#part = part;

@@ -21,7 +21,7 @@ export interface CheckOptions {
   leaseMs: number;
 }
 
-type Object_ = (sentence: string) => void;
+type Objector = (sentence: string) => void;
 
 interface Known {
   producers: ProducerView;
@@ -109,7 +109,12 @@ function viewProducers(lines: readonly ProducerLine[]): ProducerView {
   for (const line of lines) {
     switch (line.e) {
       case 'intent':
-        view.intents.set(line.key, { key: line.key, kind: line.kind, remembered: line.remembered, after: line.after ?? [] });
+        view.intents.set(line.key, {
+          key: line.key,
+          kind: line.kind,
+          remembered: line.remembered,
+          after: line.after ?? [],
+        });
         view.unsettled.add(line.key);
         break;
       case 'accepted':
@@ -126,7 +131,10 @@ function viewProducers(lines: readonly ProducerLine[]): ProducerView {
         break;
       case 'malformed': {
         const before = view.malformed.get(line.text) ?? { pushes: 0, answered: false };
-        view.malformed.set(line.text, { pushes: before.pushes + 1, answered: before.answered || line.answered });
+        view.malformed.set(line.text, {
+          pushes: before.pushes + 1,
+          answered: before.answered || line.answered,
+        });
       }
     }
   }
@@ -142,10 +150,18 @@ interface Ends {
 }
 
 /** Kinds that cannot fail by themselves: if they are dead, their workers died under them. */
-const harmless: ReadonlySet<Kind> = new Set(['quick', 'failing', 'snoozing', 'long', 'slow', 'blocking', 'tick']);
+const harmless: ReadonlySet<Kind> = new Set([
+  'quick',
+  'failing',
+  'snoozing',
+  'long',
+  'slow',
+  'blocking',
+  'tick',
+]);
 const crashesThatBury = 3;
 
-function checkEnds(known: Known, object: Object_): Ends {
+function checkEnds(known: Known, object: Objector): Ends {
   const { producers, ledger, books } = known;
   const ends: Ends = { done: new Set(), dead: new Set(), cancelled: new Set() };
   const intentOf = (id: string) => producers.intents.get(ledger.jobs.get(id)?.key ?? '');
@@ -155,7 +171,9 @@ function checkEnds(known: Known, object: Object_): Ends {
 
   for (const [id, intent] of ids) {
     const end = books.results.get(id)?.[0];
-    const places = [end === 'd' && 'done', end === 'c' && 'cancelled', books.dead.has(id) && 'dead'].filter(Boolean);
+    const places = [end === 'd' && 'done', end === 'c' && 'cancelled', books.dead.has(id) && 'dead'].filter(
+      Boolean,
+    );
     if (books.unfinished.has(id)) places.push(`unfinished (in ${books.unfinished.get(id)})`);
     const hasEffect = ledger.applied.has(ledger.jobs.get(id)?.key ?? '');
     // A plain job that is done leaves nothing in the books; its effect tells.
@@ -169,17 +187,20 @@ function checkEnds(known: Known, object: Object_): Ends {
     else object(`${who} has not ended: ${places[0]}`);
     if (ends.done.has(id) && !hasEffect) object(`${who} is done, but had no effect`);
   }
-  for (const id of books.unfinished.keys()) if (!ids.has(id)) object(`${id} has not ended, and nobody added it`);
+  for (const id of books.unfinished.keys())
+    if (!ids.has(id)) object(`${id} has not ended, and nobody added it`);
   checkReasons(known, ends, object);
   return ends;
 }
 
 /** A job is cancelled because somebody asked for it, and dead because it or its workers failed. */
-function checkReasons({ producers, ledger, books, operator }: Known, ends: Ends, object: Object_): void {
+function checkReasons({ producers, ledger, books, operator }: Known, ends: Ends, object: Objector): void {
   const asked = new Set(operator.flatMap((line) => (line.e === 'cancelling' ? [line.id] : [])));
   const intents = new Map([...producers.accepted].map(([key, id]) => [id, producers.intents.get(key)]));
   const everFailed = (id: string) =>
-    ends.cancelled.has(id) || ends.dead.has(id) || ledger.jobs.get(id)?.runs.some(({ end }) => end?.e !== 'effect');
+    ends.cancelled.has(id) ||
+    ends.dead.has(id) ||
+    ledger.jobs.get(id)?.runs.some(({ end }) => end?.e !== 'effect');
   for (const id of ends.cancelled) {
     const after = intents.get(id)?.after ?? producers.intents.get(id)?.after ?? [];
     if (!asked.has(id) && !after.some(everFailed)) object(`${id} is cancelled, and nobody asked for it`);
@@ -187,8 +208,11 @@ function checkReasons({ producers, ledger, books, operator }: Known, ends: Ends,
   for (const id of ends.dead) {
     const kind = ledger.jobs.get(id)?.runs[0]?.kind ?? intents.get(id)?.kind;
     if (kind === undefined || !harmless.has(kind)) continue;
-    const crashes = (books.tries.get(id) ?? []).filter((text) => (JSON.parse(text) as unknown[])[2] === 'crash');
-    if (crashes.length < crashesThatBury) object(`${id} (${kind}) is dead without a reason: ${books.tries.get(id)?.join(' ')}`);
+    const crashes = (books.tries.get(id) ?? []).filter(
+      (text) => (JSON.parse(text) as unknown[])[2] === 'crash',
+    );
+    if (crashes.length < crashesThatBury)
+      object(`${id} (${kind}) is dead without a reason: ${books.tries.get(id)?.join(' ')}`);
   }
   const payloads = [...books.payloads.values()];
   for (const [text, { pushes, answered }] of producers.malformed) {
@@ -200,12 +224,13 @@ function checkReasons({ producers, ledger, books, operator }: Known, ends: Ends,
 
 // ── Nothing was added twice, nothing came from nowhere ──────────────────────────────────────────────────────────────────
 
-function checkOnce({ producers, ledger }: Known, object: Object_): void {
+function checkOnce({ producers, ledger }: Known, object: Objector): void {
   for (const [key, ids] of ledger.idsByKey) {
     const accepted = producers.accepted.get(key);
     const all = new Set(accepted === undefined ? ids : [...ids, accepted]);
     if (all.size > 1) object(`${key} was added as several jobs: ${[...all].join(', ')}`);
-    if (producers.absent.has(key) && accepted === undefined) object(`${key} ran, though its add was refused as a duplicate`);
+    if (producers.absent.has(key) && accepted === undefined)
+      object(`${key} ran, though its add was refused as a duplicate`);
     const isTick = ledger.jobs.get([...ids][0]!)?.runs[0]?.kind === 'tick';
     if (!producers.intents.has(key) && !isTick) object(`${key} ran, and nobody meant to add it`);
   }
@@ -213,27 +238,31 @@ function checkOnce({ producers, ledger }: Known, object: Object_): void {
 }
 
 /** The minutes counted every end when it happened: each job ended once, also those that left nothing else behind. */
-function checkCounts({ books }: Known, ends: Ends, object: Object_): void {
+function checkCounts({ books }: Known, ends: Ends, object: Objector): void {
   const { counted, replayed } = books;
-  if (counted.done !== ends.done.size) object(`the books counted ${counted.done} jobs done; ${ends.done.size} are`);
+  if (counted.done !== ends.done.size)
+    object(`the books counted ${counted.done} jobs done; ${ends.done.size} are`);
   if (counted.cancelled !== ends.cancelled.size) {
     object(`the books counted ${counted.cancelled} jobs cancelled; ${ends.cancelled.size} are`);
   }
   // A letter leaves the dead by a replay or by being cancelled.
   const left = counted.dead - books.dead.size;
   if (left < replayed || left > replayed + ends.cancelled.size) {
-    object(`the books counted ${counted.dead} deaths; ${books.dead.size} are dead and ${replayed} were replayed`);
+    object(
+      `the books counted ${counted.dead} deaths; ${books.dead.size} are dead and ${replayed} were replayed`,
+    );
   }
 }
 
 // ── No stale token had effect ───────────────────────────────────────────────────────────────────────────────────────────
 
-function checkTokens({ books, ledger }: Known, object: Object_): void {
+function checkTokens({ books, ledger }: Known, object: Objector): void {
   for (const [id, ended] of books.results) {
     const job = ledger.jobs.get(id);
     if (!ended.startsWith('dj') || !job) continue;
     const { token } = JSON.parse(ended.slice(2)) as { token: string };
-    if (token !== newestToken(job)) object(`${id} is done by token ${token}, but ${newestToken(job)} was claimed later`);
+    if (token !== newestToken(job))
+      object(`${id} is done by token ${token}, but ${newestToken(job)} was claimed later`);
   }
   for (const id of books.dead) {
     const last = (books.tries.get(id) ?? []).at(-1);
@@ -244,7 +273,7 @@ function checkTokens({ books, ledger }: Known, object: Object_): void {
 }
 
 /** Every failure was counted once: attempts never exceed the failures that handlers reported, or could not report any more. */
-function checkAttempts({ books, ledger }: Known, object: Object_): void {
+function checkAttempts({ books, ledger }: Known, object: Objector): void {
   for (const { id, runs } of ledger.jobs.values()) {
     // A job with a short timeout that was claimed together with one that hangs is out of time before it can start.
     let failures = runs[0]!.kind === 'hanging' ? 1 : 0;
@@ -262,13 +291,14 @@ function checkAttempts({ books, ledger }: Known, object: Object_): void {
 }
 
 /** Between the first and the last tick that made a job, every tick made one. */
-function checkSchedule({ ledger, operator }: Known, object: Object_): void {
+function checkSchedule({ ledger, operator }: Known, object: Objector): void {
   const schedule = operator.find((line) => line.e === 'scheduled');
   if (!schedule || !('everyMs' in schedule)) return;
   const { everyMs, name } = schedule;
   const ticks = [...ledger.jobs.values()].filter(({ runs }) => runs[0]?.kind === 'tick').map(({ id }) => id);
   const times = ticks.map((id) => Number(id.slice(name.length + 1))).sort((a, b) => a - b);
   for (let i = 1; i < times.length; i++) {
-    if (times[i]! - times[i - 1]! !== everyMs) object(`schedule ${name}: no job for the ticks after ${times[i - 1]} until ${times[i]}`);
+    if (times[i]! - times[i - 1]! !== everyMs)
+      object(`schedule ${name}: no job for the ticks after ${times[i - 1]} until ${times[i]}`);
   }
 }

@@ -24,6 +24,7 @@ import type { Guard, GuardName } from './sabotage.js';
 import { openStage } from './stage.js';
 import type { Stage, Topology } from './stage.js';
 import { tour } from './tour.js';
+import type { Kind } from './work.js';
 
 const queue = 'chaos';
 const leaseMs = 2_000;
@@ -33,6 +34,7 @@ const drainMs = 60_000;
 /** A guard that is missing leaves jobs behind for ever: no need to wait for them. */
 const sabotagedDrainMs = 6_000;
 const lookEveryMs = 100;
+const gentleKinds: Kind[] = ['quick', 'failing', 'dying', 'snoozing', 'slow'];
 
 export interface RunOptions {
   seed: string;
@@ -72,7 +74,14 @@ async function play(options: RunOptions): Promise<RunReport> {
   mkdirSync(folder, { recursive: true });
   const log = new Journal<FaultLine>(join(folder, files.faults));
   const mode = modeOf(options);
-  const armory = new Armory({ seed: random.fork('points'), folder, leaseMs, sabotage, mode, lengthMs: seconds * 1_000 });
+  const armory = new Armory({
+    seed: random.fork('points'),
+    folder,
+    leaseMs,
+    sabotage,
+    mode,
+    lengthMs: seconds * 1_000,
+  });
   say(`opening a ${topology} Redis; evidence in ${folder}`);
   const stage = await openStage(topology, queue);
   const observer = new Observer(stage, queue, leaseMs, folder);
@@ -135,7 +144,14 @@ function modeOf({ tour: touring, sabotage, only }: RunOptions): 'none' | 'chance
 /** Beside the repository's other state; named for what ran. */
 function evidenceFolder({ seed, topology, sabotage, tour: touring }: RunOptions): string {
   const root = fileURLToPath(new URL('../../../.sluice/chaos/', import.meta.url));
-  const name = [topology, touring && 'tour', sabotage && `without-${sabotage}`, `seed-${seed}`, process.pid, Date.now()];
+  const name = [
+    topology,
+    touring && 'tour',
+    sabotage && `without-${sabotage}`,
+    `seed-${seed}`,
+    process.pid,
+    Date.now(),
+  ];
   return join(root, name.filter(Boolean).join('-'));
 }
 
@@ -147,7 +163,19 @@ function faultsOf({ topology, only }: RunOptions): FaultName[] {
 function losingOf(guard: Guard | undefined): Scene['losing'] {
   const sha = (name: keyof typeof scripts) => scripts[name].sha;
   const byRole: Record<'worker' | 'producer' | 'operator', (keyof typeof scripts)[]> = {
-    worker: ['claim', 'take', 'settle', 'retry', 'rescue', 'open', 'addEach', 'unblock', 'tick', 'renew', 'close'],
+    worker: [
+      'claim',
+      'take',
+      'settle',
+      'retry',
+      'rescue',
+      'open',
+      'addEach',
+      'unblock',
+      'tick',
+      'renew',
+      'close',
+    ],
     producer: ['add', 'addEach', 'chainKeep', 'chainDrop', 'depend'],
     operator: ['cancel', 'replay', 'rule', 'schedule'],
   };
@@ -159,7 +187,7 @@ function losingOf(guard: Guard | undefined): Scene['losing'] {
 
 async function castActors(
   stage: Stage,
-  { seed }: RunOptions,
+  { seed, tour: touring }: RunOptions,
   guard: Guard | undefined,
   folder: string,
   log: Journal<FaultLine>,
@@ -184,7 +212,8 @@ async function castActors(
         partitions: stage.partitions,
         leaseMs,
         concurrency: guard?.concurrency ?? 8,
-        mix: { kinds: guard?.kinds ?? [], plain: guard?.plain ?? false, leaseMs },
+        // On a tour, points kill processes; jobs that do so too would only take time.
+        mix: { kinds: guard?.kinds ?? (touring ? gentleKinds : []), plain: guard?.plain ?? false, leaseMs },
         perSecond: 100,
         replicas: stage.replicas,
       };

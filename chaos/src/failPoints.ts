@@ -19,11 +19,14 @@ export interface FailPoint {
 export function findFailPoints(): FailPoint[] {
   const folder = new URL('.', import.meta.resolve('@sluice/queue'));
   const points: FailPoint[] = [];
-  for (const file of readdirSync(fileURLToPath(folder)).filter((name) => name.endsWith('.js')).sort()) {
+  for (const file of readdirSync(fileURLToPath(folder))
+    .filter((name) => name.endsWith('.js'))
+    .sort()) {
     const code = readFileSync(new URL(file, folder), 'utf8');
     // A point may choose between names: failPoint(settles ? 'settle.replied' : 'retry.replied').
     for (const [, names] of code.matchAll(/\bfailPoint\((.*)\);/g)) {
-      for (const [, name] of names!.matchAll(/'(\w+\.\w+)'/g)) points.push({ name: name!, roles: elsewhere[file] ?? ['worker'] });
+      for (const [, name] of names!.matchAll(/'(\w+\.\w+)'/g))
+        points.push({ name: name!, roles: elsewhere[file] ?? ['worker'] });
     }
   }
   return points;

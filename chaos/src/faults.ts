@@ -120,13 +120,19 @@ export const faults = {
     share: 1,
     topologies: proxied,
     strike: (scene, random) =>
-      trouble(scene, random, random.pick(['worker', 'worker', 'producer']), 'blackhole', async ({ proxy }) => {
-        proxy!.blackHole(true);
-        await sleep(random.between(300, scene.leaseMs * 1.5));
-        proxy!.blackHole(false);
-        // What was swallowed does not come back, so no byte may follow it.
-        proxy!.cut();
-      }),
+      trouble(
+        scene,
+        random,
+        random.pick(['worker', 'worker', 'producer']),
+        'blackhole',
+        async ({ proxy }) => {
+          proxy!.blackHole(true);
+          await sleep(random.between(300, scene.leaseMs * 1.5));
+          proxy!.blackHole(false);
+          // What was swallowed does not come back, so no byte may follow it.
+          proxy!.cut();
+        },
+      ),
   },
   slow: {
     what: 'a slow link',
@@ -182,7 +188,8 @@ export function planStrikes(random: Random, lengthMs: number, names: readonly Fa
   const strikes: Strike[] = [];
   let bag: FaultName[] = [];
   for (let atMs = firstStrikeMs; atMs < lengthMs; atMs += random.between(shortestPauseMs, longestPauseMs)) {
-    if (bag.length === 0) bag = random.shuffled(names.flatMap((name) => Array(faults[name].share * 2).fill(name)));
+    if (bag.length === 0)
+      bag = random.shuffled(names.flatMap((name) => Array(faults[name].share * 2).fill(name)));
     strikes.push({ atMs, name: bag.pop()!, random: random.fork(String(atMs)) });
   }
   return strikes;
@@ -215,7 +222,9 @@ export async function strikeAll(scene: Scene, strikes: readonly Strike[]): Promi
 }
 
 function choose(scene: Scene, random: Random, role: Role): Actor | undefined {
-  const free = scene.actors.filter((actor) => actor.role === role && !actor.troubled && actor.pid !== undefined);
+  const free = scene.actors.filter(
+    (actor) => actor.role === role && !actor.troubled && actor.pid !== undefined,
+  );
   return free.length > 0 ? random.pick(free) : undefined;
 }
 

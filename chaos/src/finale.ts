@@ -66,7 +66,8 @@ async function leftToDo(
     }
   }
   const living = new Set(actors.map(({ pid }) => pid));
-  for (const { session, pid } of observer.present) if (!living.has(pid)) left.push(`session ${session} of a dead process`);
+  for (const { session, pid } of observer.present)
+    if (!living.has(pid)) left.push(`session ${session} of a dead process`);
   return left.join(', ');
 }
 
@@ -94,7 +95,8 @@ export async function encore(
   const runs: LedgerLine[] = [];
   for (const deadline = Date.now() + encoreMs; runs.length < encoreJobs; await sleep(lookEveryMs)) {
     runs.push(...reader.read().filter(({ e, key }) => e === 'run' && key.startsWith('encore-')));
-    if (Date.now() > deadline) return [`only ${runs.length} of ${encoreJobs} jobs started within ${encoreMs} ms`];
+    if (Date.now() > deadline)
+      return [`only ${runs.length} of ${encoreJobs} jobs started within ${encoreMs} ms`];
   }
   const counts = new Map<number, number>();
   for (const { pid } of runs) counts.set(pid, (counts.get(pid) ?? 0) + 1);

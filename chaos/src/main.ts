@@ -23,7 +23,12 @@ const usage = `usage: npm run chaos -- [options]
 faults:
 ${faultNames.map((name) => `  ${name.padEnd(18)} ${faults[name].what}`).join('\n')}`;
 
-const options = readCommandLine(process.argv.slice(2));
+const args = process.argv.slice(2);
+if (args.includes('--help')) {
+  process.stdout.write(`${usage}\n`);
+  process.exit(0);
+}
+const options = readCommandLine(args);
 if (typeof options === 'string') {
   process.stderr.write(`${options}\n${usage}\n`);
   process.exit(2);
@@ -32,8 +37,12 @@ const report = await conduct({ ...options, say: (line) => process.stderr.write(`
 process.stdout.write(describe(report, options));
 process.exit(report.violations.length === 0 ? 0 : 1);
 
-function describe({ violations, figures, strikes, folder }: RunReport, { seed, seconds, topology, sabotage }: RunOptions): string {
-  const list = (entries: Iterable<[string, number]>) => [...entries].map(([name, count]) => `${name} ${count}`).join(', ');
+function describe(
+  { violations, figures, strikes, folder }: RunReport,
+  { seed, seconds, topology, sabotage }: RunOptions,
+): string {
+  const list = (entries: Iterable<[string, number]>) =>
+    [...entries].map(([name, count]) => `${name} ${count}`).join(', ');
   const lines = [`figures: ${list(Object.entries(figures))}`, `faults: ${list(strikes)}`];
   for (const violation of violations.slice(0, shownViolations)) lines.push(`violation: ${violation}`);
   if (violations.length > shownViolations) lines.push(`… and ${violations.length - shownViolations} more`);
@@ -41,7 +50,9 @@ function describe({ violations, figures, strikes, folder }: RunReport, { seed, s
   const { jobs, kills, points, ofPoints, rescueMaxMs } = figures;
   const verdict = violations.length === 0 ? 'ok' : `${violations.length} violations`;
   const what = `seed=${seed} seconds=${seconds} topology=${topology}${sabotage ? ` without=${sabotage}` : ''}`;
-  lines.push(`chaos: ${verdict} ${what} jobs=${jobs} kills=${kills} points=${points}/${ofPoints} rescueMaxMs=${rescueMaxMs}`);
+  lines.push(
+    `chaos: ${verdict} ${what} jobs=${jobs} kills=${kills} points=${points}/${ofPoints} rescueMaxMs=${rescueMaxMs}`,
+  );
   return `${lines.join('\n')}\n`;
 }
 

@@ -51,7 +51,8 @@ export class Observer {
       try {
         for (let partition = 0; partition < this.#stage.partitions; partition++) await this.#look(partition);
         const now = Date.now();
-        if (now - this.#lastLookMs > silenceMs) this.#gaps.write({ g: 'silence', from: this.#lastLookMs, to: now });
+        if (now - this.#lastLookMs > silenceMs)
+          this.#gaps.write({ g: 'silence', from: this.#lastLookMs, to: now });
         this.#lastLookMs = now;
       } catch {
         // Redis is away; the gap is written when it is back.

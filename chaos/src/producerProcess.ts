@@ -59,7 +59,14 @@ function draw(plain = false): Draw {
 
 function intend({ work, options, remembered }: Draw): void {
   const after = options.after?.map(({ id }) => id);
-  log.write({ e: 'intent', at: Date.now(), key: work.key, kind: work.kind, remembered, ...(after && { after }) });
+  log.write({
+    e: 'intent',
+    at: Date.now(),
+    key: work.key,
+    kind: work.kind,
+    remembered,
+    ...(after && { after }),
+  });
 }
 
 async function addOne(drawn: Draw): Promise<void> {
@@ -81,7 +88,14 @@ async function addOne(drawn: Draw): Promise<void> {
         return;
       }
       const { id, requestId } = (error.details ?? {}) as { id?: string; requestId?: string };
-      log.write({ e: 'unknown', at: Date.now(), key: work.key, code, ...(id && { id }), ...(requestId && { requestId }) });
+      log.write({
+        e: 'unknown',
+        at: Date.now(),
+        key: work.key,
+        code,
+        ...(id && { id }),
+        ...(requestId && { requestId }),
+      });
       if (id !== undefined) options = { ...options, id };
       if (requestId !== undefined) options = { ...options, requestId };
       await sleep(pauseMs);

@@ -76,16 +76,21 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
     }
     if (usedAt === null) continue;
     // The process may know before anybody comes to rescue, and begin again.
-    const successor = sessions.find((other) => other.pid === pid && other.partition === partition && other.bornAt > bornAt);
+    const successor = sessions.find(
+      (other) => other.pid === pid && other.partition === partition && other.bornAt > bornAt,
+    );
     const lostAt = Math.min(goneAt, successor?.bornAt ?? Infinity);
     if (!troubles.some((trouble) => excuses(trouble, pid, lostAt, leaseMs))) {
-      object(`session ${session} of process ${pid} was taken at ${lostAt}, though the process was alive and well`);
+      object(
+        `session ${session} of process ${pid} was taken at ${lostAt}, though the process was alive and well`,
+      );
     }
   }
   const victim = evidence.faults.find((line) => line.f === 'fault' && line.name === 'encore')?.pid;
   const encore = reclaimTimes(evidence.ledger, deaths, (pid) => pid === victim);
   for (const tookMs of encore) {
-    if (tookMs > leaseMs + promisedMs) object(`in the encore a job was claimed again only ${tookMs} ms after its worker died`);
+    if (tookMs > leaseMs + promisedMs)
+      object(`in the encore a job was claimed again only ${tookMs} ms after its worker died`);
   }
   const again = reclaimTimes(evidence.ledger, deaths);
   return {
@@ -109,7 +114,10 @@ function excuses(trouble: Trouble, pid: number, lostAt: number, leaseMs: number)
 }
 
 /** What single processes suffered: from the conductor's log, from fail points, and from jobs that block their worker. */
-function troublesOf({ faults, leaseMs, ledger }: RecoveryEvidence, deaths: ReadonlyMap<number, number>): Trouble[] {
+function troublesOf(
+  { faults, leaseMs, ledger }: RecoveryEvidence,
+  deaths: ReadonlyMap<number, number>,
+): Trouble[] {
   const troubles: Trouble[] = [];
   for (const line of faults) {
     if (line.f === 'fault' && line.pid !== undefined) troubles.push({ ...line, pid: line.pid });

@@ -36,7 +36,11 @@ export const guards = {
     why: 'a repeated retry, settlement or acknowledgement of an earlier claim ends a later one',
     noticed: /ran as attempt \d+ \(token \d+\), after \d+ failures/,
     cuts: [
-      { from: ['settle', 'retry'], text: "id) == token and redis.call('HGET', jobs, id)", put: "id) and redis.call('HGET', jobs, id)" },
+      {
+        from: ['settle', 'retry'],
+        text: "id) == token and redis.call('HGET', jobs, id)",
+        put: "id) and redis.call('HGET', jobs, id)",
+      },
       { from: ['claim', 'take'], text: 'if state[at] ~= tokens[run] then', put: 'if not state[at] then' },
     ],
     faults: ['lose'],
@@ -49,7 +53,13 @@ export const guards = {
     ...calm,
     why: 'a claim that is repeated after its reply was lost claims other jobs, and nobody runs the first ones',
     noticed: /has not ended: unfinished \(in active:/,
-    cuts: [{ from: ['claim', 'take'], text: 'if seq ~= last_seq then return nil end', put: 'if true then return nil end' }],
+    cuts: [
+      {
+        from: ['claim', 'take'],
+        text: 'if seq ~= last_seq then return nil end',
+        put: 'if true then return nil end',
+      },
+    ],
     faults: ['lose'],
     losing: ['claim', 'take'],
     kinds: ['quick'],
@@ -59,8 +69,16 @@ export const guards = {
     why: 'an add that is repeated after its reply was lost adds its jobs twice',
     noticed: /the books counted \d+ jobs done; \d+ are/,
     cuts: [
-      { from: ['add'], text: "if tonumber(last) and tonumber(last) >= tonumber(seq) then return { 'REPEAT', now } end", put: '' },
-      { from: ['addEach'], text: 'if tonumber(last) and tonumber(last) >= tonumber(seq) then return first_answer(lane) end', put: '' },
+      {
+        from: ['add'],
+        text: "if tonumber(last) and tonumber(last) >= tonumber(seq) then return { 'REPEAT', now } end",
+        put: '',
+      },
+      {
+        from: ['addEach'],
+        text: 'if tonumber(last) and tonumber(last) >= tonumber(seq) then return first_answer(lane) end',
+        put: '',
+      },
     ],
     faults: ['lose'],
     losing: ['add', 'addEach'],

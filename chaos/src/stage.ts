@@ -117,7 +117,9 @@ async function openCluster(queue: string): Promise<Stage> {
     Promise.all(
       Array.from({ length: clusterPartitions }, (_, partition) => cluster.slotOf(`{${queue}:${partition}}`)),
     );
-  const masters = async () => [...new Set(await Promise.all((await slots()).map((slot) => cluster.ownerOf(slot))))];
+  const masters = async () => [
+    ...new Set(await Promise.all((await slots()).map((slot) => cluster.ownerOf(slot)))),
+  ];
   return {
     ...common(cluster.nodes, raw),
     topology: 'cluster',
@@ -178,7 +180,8 @@ function common(servers: readonly RedisServer[], raw: Redis | Cluster) {
 /** The queue names its connections; those of the conductor stay. */
 async function dropOurs(server: RedisServer): Promise<void> {
   const list = String(await server.command('CLIENT', 'LIST'));
-  for (const [, id] of list.matchAll(/^id=(\d+) .* name=sluice/gm)) await server.command('CLIENT', 'KILL', 'ID', id!);
+  for (const [, id] of list.matchAll(/^id=(\d+) .* name=sluice/gm))
+    await server.command('CLIENT', 'KILL', 'ID', id!);
 }
 
 function impossible(topology: Topology): Promise<never> {

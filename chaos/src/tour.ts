@@ -14,7 +14,7 @@ const lookEveryMs = 100;
 /** Until a process is at work. */
 const settlesMs = 1_200;
 /** Longer than the longest wait that is normal: a worker sweeps after five seconds. */
-const patienceMs = 9_000;
+const patienceMs = 15_000;
 const silenceMs = 2_600;
 
 /** Resolves with the points that were not met before the deadline. */
@@ -25,7 +25,7 @@ export async function tour(
   log: Journal<ProducerLine>,
   deadlineMs: number,
 ): Promise<string[]> {
-  const provoked = new Set<number>();
+  const provoked = new Set<string>();
   const underWay: Promise<void>[] = [];
   let hanging = 0;
   while (armory.unmet().length > 0 && Date.now() < deadlineMs) {
@@ -34,8 +34,8 @@ export async function tour(
       const waitedMs = Date.now() - sinceMs;
       if (pid === undefined || waitedMs < settlesMs) continue;
       if (waitedMs > patienceMs) actor.signal('SIGKILL');
-      if (provoked.has(pid)) continue;
-      provoked.add(pid);
+      if (provoked.has(`${pid} ${point}`)) continue;
+      provoked.add(`${pid} ${point}`);
       if (point.startsWith('hang.')) await pushHanging(scene, queue, log, `hanging-${++hanging}`);
       else underWay.push(provoke(scene, actor, pid, point));
     }
@@ -64,11 +64,22 @@ async function provoke(scene: Scene, actor: Actor, pid: number, point: string): 
   }
 }
 
-/** Any worker may get it; whoever waits at one of these points does sooner or later. */
-async function pushHanging(scene: Scene, queue: string, log: Journal<ProducerLine>, key: string): Promise<void> {
+/** Any worker may get it: all of them are armed with these points. */
+async function pushHanging(
+  scene: Scene,
+  queue: string,
+  log: Journal<ProducerLine>,
+  key: string,
+): Promise<void> {
   const work: Work = { key, kind: 'hanging', ms: 60_000 };
   log.write({ e: 'intent', at: Date.now(), key, kind: work.kind, remembered: true });
-  const message = { data: work, id: key, timeoutMs: 1_000, backoff: { type: 'fixed', delayMs: 50 }, priority: 0 };
+  const message = {
+    data: work,
+    id: key,
+    timeoutMs: 1_000,
+    backoff: { type: 'fixed', delayMs: 50 },
+    priority: 0,
+  };
   await (scene.stage.raw as Redis).rpush(`sluice:{${queue}:0}:inbox`, JSON.stringify(message));
   log.write({ e: 'accepted', at: Date.now(), key, id: key, ours: true });
 }

@@ -57,14 +57,21 @@ export interface Mix {
 }
 
 /** Draws a job. `owned` are ids of earlier jobs that are remembered and may be waited for. */
-export function drawJob(random: Random, key: string, mix: Mix, owned: readonly string[], queue: string): Draw {
+export function drawJob(
+  random: Random,
+  key: string,
+  mix: Mix,
+  owned: readonly string[],
+  queue: string,
+): Draw {
   const kind = drawKind(random, mix.kinds);
   const work: Work = { key, kind, ms: drawMs(random, kind, mix.leaseMs) };
   const options: AddOptions = {};
   if (kind === 'failing')
     Object.assign(options, { attempts: 4, backoff: { type: 'fixed', delayMs: random.pick([0, 0, 20]) } });
   if (kind === 'dying') Object.assign(options, { attempts: 2, backoff: { type: 'fixed', delayMs: 20 } });
-  if (kind === 'hanging') Object.assign(options, { timeoutMs: 1_000, backoff: { type: 'fixed', delayMs: 50 } });
+  if (kind === 'hanging')
+    Object.assign(options, { timeoutMs: 1_000, backoff: { type: 'fixed', delayMs: 50 } });
   if (random.chance(0.2)) options.priority = random.between(0, 5) as NonNullable<AddOptions['priority']>;
   if (mix.plain || random.chance(0.5)) return { work, options, remembered: false };
   const shape = random.pick(['kept', 'owned', 'grouped', 'delayed', 'unique', 'window', 'after'] as const);

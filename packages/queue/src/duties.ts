@@ -14,6 +14,7 @@ const rescueChunk = 100;
 const sweepEveryMs = 10_000;
 const sweepLimit = 500;
 const afterFailureMs = 500;
+const stopWithinMs = 2_000;
 
 export class Duties {
   readonly #queue: AnyQueue;
@@ -90,7 +91,11 @@ export class Duties {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#rescueTimer);
-    await Promise.allSettled(this.#underWay.values());
+    // Whatever is under way is safe to leave: somebody else does it again.
+    await Promise.race([
+      Promise.allSettled(this.#underWay.values()),
+      pause(stopWithinMs, undefined, { ref: false }),
+    ]);
   }
 
   #once(name: string, duty: () => Promise<void>): Promise<void> {

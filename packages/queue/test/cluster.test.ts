@@ -130,7 +130,7 @@ test('a foreign producer reaches every partition of a cluster', async (t) => {
   for (const [data, { keys, link }] of queue.partitions.entries()) {
     await link.call('RPUSH', [keys.inbox, JSON.stringify({ data })]);
   }
-  assert.deepEqual((await seen.reach(partitions)).toSorted(), [0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(new Set(await seen.reach(partitions)), new Set([0, 1, 2, 3, 4, 5]));
 });
 
 test('slots move under load: nothing is lost and nothing runs twice', async (t) => {

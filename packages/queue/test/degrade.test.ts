@@ -13,6 +13,9 @@ import type { QueueOptions, Worker } from '../src/index.js';
 import { Load } from './load.js';
 import { Gathering, sleep } from './setup.js';
 
+/** What a busy machine may take on top of a deadline. */
+const slackMs = 2_000;
+
 /** What a test has started, ended in the right order: queues before their Redis. */
 const started = new WeakMap<TestContext, (() => Promise<void>)[]>();
 
@@ -22,7 +25,7 @@ function endWith(t: TestContext, end: () => Promise<void>): void {
   if (started.has(t)) return;
   started.set(t, ends);
   t.after(async () => {
-    for (const end of ends.reverse()) await end();
+    for (const end of ends.toReversed()) await end();
   });
 }
 
@@ -51,7 +54,7 @@ function listen<Data, Result>(worker: Worker<Data, Result>): string[] {
   return said;
 }
 
-/** The promise fails with the code, at most a second after the deadline. */
+/** The promise fails with one of the codes, not much after the deadline. */
 async function failsInTime(promise: Promise<unknown>, codes: string[], deadlineMs: number): Promise<void> {
   const began = performance.now();
   await assert.rejects(
@@ -59,7 +62,7 @@ async function failsInTime(promise: Promise<unknown>, codes: string[], deadlineM
     (error) => isSluiceError(error) && codes.includes(error.code) && error.retryable,
   );
   const tookMs = performance.now() - began;
-  assert.ok(tookMs < deadlineMs + 1_000, `it took ${tookMs} ms`);
+  assert.ok(tookMs < deadlineMs + slackMs, `it took ${tookMs} ms`);
 }
 
 /** A load of two workers and some producers, while `happening` goes on; afterwards every accepted job has run once. */
@@ -133,7 +136,26 @@ test('a worker says once that Redis is away and once that it is back, also in th
   assert.deepEqual(said, ['degraded', 'recovered']);
   assert.equal(logged.filter((line) => line.startsWith('error: degraded')).length, 1, logged.join('\n'));
   assert.equal(logged.filter((line) => line === 'info: Redis answers again').length, 1);
-  assert.deepEqual(seen.items.toSorted(), [1, 2, 3, 4, 5]);
+  assert.deepEqual(new Set(seen.items), new Set([1, 2, 3, 4, 5]));
+  assert.equal(seen.items.length, 5);
+});
+
+test('a queue whose Redis is away is closed in time, with its workers', async (t) => {
+  const redis = await start(t);
+  const queue = open(t, redis, { partitions: 2 });
+  const worker = queue.work((job) => new Promise((end) => job.signal.addEventListener('abort', end)), {
+    concurrency: 2,
+  });
+  await queue.addMany([{ data: 1 }, { data: 2 }, { data: 3 }, { data: 4 }]);
+  await waitUntil('it is busy', () => worker.running === 2);
+  await redis.kill9();
+  // A call of each kind is under way.
+  await sleep(1_500);
+  const began = performance.now();
+  await queue.close(500);
+  const tookMs = performance.now() - began;
+  t.diagnostic(`closed after ${Math.round(tookMs)} ms`);
+  assert.ok(tookMs < 500 + 5_000 + slackMs, `it took ${tookMs} ms`);
 });
 
 test('Redis is killed and restarted under load: with the append-only file nothing is lost and nothing runs twice', async (t) => {
@@ -218,7 +240,7 @@ test('Redis has no room for more clients: who is in goes on, who comes gets a ty
 
 test('a full Redis refuses adds; acks, failures, rescues and cancels work, the queue drains, and adds work again', async (t) => {
   const redis = await start(t);
-  const leaseMs = 1_000;
+  const leaseMs = 2_000;
   const queue = open<string>(t, redis, { attempts: 2, backoff: { type: 'fixed', delayMs: 50 } });
   // A worker that dies with a job in its hands, to be rescued while the memory is full.
   const doomed = fork(new URL('./workerProcess.js', import.meta.url), [
@@ -255,11 +277,13 @@ test('a full Redis refuses adds; acks, failures, rescues and cancels work, the q
   // Whoever is started while the memory is full works, too.
   const late = open<string>(t, redis, { attempts: 2, backoff: { type: 'fixed', delayMs: 50 } });
   const seen = new Gathering<string>();
+  const ids = new Set<string>();
   await late
     .work(
       (job) => {
         if (job.data === 'dies') throw new Error('dies');
         seen.push(job.data);
+        ids.add(job.id);
       },
       { leaseMs },
     )
@@ -271,27 +295,29 @@ test('a full Redis refuses adds; acks, failures, rescues and cancels work, the q
   assert.ok(seen.items.includes('rescued'));
   assert.ok(seen.items.includes('foreign'), 'what foreign producers had left is taken once there is room');
   assert.ok(!seen.items.includes('unwanted'));
-  assert.equal(seen.items.length, 1_502);
+  assert.equal(ids.size, 1_502);
   await queue.add('again');
   await waitUntil('it runs', () => seen.items.includes('again'));
 });
 
-test('a duty that a full Redis refuses is not tried again in a hurry', async (t) => {
+test('what a full Redis refuses to workers is not tried again in a hurry', async (t) => {
   const redis = await start(t);
-  const queue = open(t, redis);
-  const seen = new Gathering<number>();
-  await queue.ready();
-  await redis.command('RPUSH', queue.partitions[0]!.keys.inbox, '{"data":1}');
+  const queue = open<string>(t, redis);
+  await queue.schedules.set('often', { everyMs: 100 }, 'tick');
+  await redis.command('RPUSH', queue.partitions[0]!.keys.inbox, '{"data":"foreign"}');
   await redis.command('CONFIG', 'SET', 'maxmemory', 1);
+  const seen = new Gathering<string>();
   await queue.work((job) => seen.push(job.data)).start();
   await sleep(500);
   const commands = async () => Number((await redis.info('stats'))['total_commands_processed']);
   const before = await commands();
   await sleep(2_000);
   const perSecond = ((await commands()) - before) / 2;
-  assert.ok(perSecond < 100, `${perSecond} commands per second`);
+  t.diagnostic(`${perSecond} commands per second, those of scripts included`);
+  assert.ok(perSecond < 500, `${perSecond} commands per second`);
+  assert.ok(!seen.items.includes('tick'));
   await redis.command('CONFIG', 'SET', 'maxmemory', 0);
-  assert.deepEqual(await seen.reach(1), [1]);
+  await waitUntil('both have run', () => seen.items.includes('tick') && seen.items.includes('foreign'));
 });
 
 test('after a lost reply a full Redis does not make an add lie: its outcome is unknown, and repeated it is there once', async (t) => {
@@ -314,7 +340,7 @@ test('after a lost reply a full Redis does not make an add lie: its outcome is u
   // The repetition may have overtaken us; then it was answered, and nothing is unknown.
   if (error) assert.equal(error.code, 'ADD_UNKNOWN', error.message);
   await redis.command('CONFIG', 'SET', 'maxmemory', 0);
-  if (error) await queue.add(1, error.details as { id: string; requestId: string });
+  if (error) await queue.add(1, error.details);
   assert.equal((await queue.counts()).waiting, 2);
 });
 
@@ -354,7 +380,7 @@ test('a Redis that comes back with an older state makes the worker run again wha
       await gate;
       runs.push(job.id);
     },
-    { leaseMs: 1_000 },
+    { leaseMs: 2_000 },
   );
   const jobs = await queue.addMany([1, 2, 3, 4].map((data) => ({ data })));
   await waitUntil('all run', () => worker.running === 4);

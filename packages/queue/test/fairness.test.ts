@@ -10,7 +10,7 @@ import { Gathering, sleep, useRedis } from './setup.js';
 
 const bed = useRedis();
 
-function startedMs(job: Job<unknown>): number {
+function startedMs(job: Job): number {
   return Math.floor(Number(job.token) / 1_000);
 }
 

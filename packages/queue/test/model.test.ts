@@ -81,40 +81,43 @@ const letters = {
   lettersAge: 1,
   readLetters: 3,
 };
-const chains = {
-  block: 6,
-  deliver: 8,
-  chain: 3,
-  chainComes: 1,
-  schedule: 4,
-  unschedule: 1,
-  tick: 6,
-  tickComes: 1,
-};
+const chains = { block: 6, deliver: 8, chain: 4, schedule: 4, unschedule: 1, tick: 6 };
 const chained = { ...special, ...letters, ...chains };
 const everything = { ...limited, ...chained };
 
-const small: Bounds = { promotedPerCall: 3, claimBytes: 120, bytesCheckedEvery: 2 };
+/** Bounds that a test can reach, and scripts that have them. */
+const small: Bounds = {
+  promotedPerCall: 3,
+  claimBytes: 120,
+  bytesCheckedEvery: 2,
+  suspectsLookedAt: 2,
+  triesKept: 3,
+};
 const smallBytes: [string, string][] = [
   ['CLAIM_BYTES = 8 * 1024 * 1024', `CLAIM_BYTES = ${small.claimBytes}`],
   ['BYTES_CHECKED_EVERY = 64', `BYTES_CHECKED_EVERY = ${small.bytesCheckedEvery}`],
 ];
-const smallVariants: Variants = {
-  claim: alter(
-    'claim',
-    ['PROMOTED_PER_CALL = 200', `PROMOTED_PER_CALL = ${small.promotedPerCall}`],
-    ...smallBytes,
-  ),
+const smallLooks: [string, string][] = [
+  ['PROMOTED_PER_CALL = 200', `PROMOTED_PER_CALL = ${small.promotedPerCall}`],
+  ['SUSPECTS_LOOKED_AT = 20', `SUSPECTS_LOOKED_AT = ${small.suspectsLookedAt}`],
+];
+const smallTries: [string, string] = ['TRIES_KEPT = 20', `TRIES_KEPT = ${small.triesKept}`];
+const variants: Variants = {
+  claim: alter('claim', ...smallBytes, ...smallLooks),
   take: alter('take', ...smallBytes),
+  settle: alter('settle', smallTries),
+  retry: alter('retry', smallTries),
+  rescue: alter('rescue', smallTries),
 };
 
 const properties: Property[] = [
-  { name: 'plain jobs', share: 0.2, weights: plain },
+  { name: 'plain jobs', share: 0.15, weights: plain },
   { name: 'own ids, unique keys, delays and groups', share: 0.2, weights: special },
   { name: 'limits', share: 0.2, weights: limited },
   { name: 'dead letters, chains and schedules', share: 0.2, weights: chained },
   { name: 'everything', share: 0.1, weights: everything },
-  { name: 'small bounds', share: 0.1, weights: everything, bounds: small, variants: smallVariants },
+  { name: 'plain jobs, with small bounds', share: 0.07, weights: plain, bounds: small, variants },
+  { name: 'everything, with small bounds', share: 0.08, weights: everything, bounds: small, variants },
 ];
 
 /** What each script can answer, and the flags of a claim. All of it has to occur. */

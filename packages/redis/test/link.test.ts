@@ -10,6 +10,8 @@ import { startProxy, startRedis, waitUntil } from '@sluice/testbed';
 import type { Proxy, RedisServer } from '@sluice/testbed';
 import { RedisLink, defaultDeadlineMs } from '../src/index.js';
 
+/** What a busy machine may take on top. */
+const slackMs = 2_000;
 let redis: RedisServer;
 let proxy: Proxy;
 
@@ -46,7 +48,7 @@ async function failure(promise: Promise<unknown>): Promise<SluiceError> {
   return error;
 }
 
-/** The call fails with this code, neither before `leastMs` nor much after the deadline. */
+/** The call fails with this code, not much after the deadline. */
 async function failsInTime(
   promise: Promise<unknown>,
   code: string,
@@ -56,7 +58,7 @@ async function failsInTime(
   const error = await failure(promise);
   const tookMs = performance.now() - began;
   assert.equal(error.code, code, error.message);
-  assert.ok(tookMs < deadlineMs + 1_000, `it took ${tookMs} ms`);
+  assert.ok(tookMs < deadlineMs + slackMs, `it took ${tookMs} ms`);
   return error;
 }
 

@@ -6,7 +6,7 @@ import { toWire } from './foretold.js';
 import { addCall, drawnItem, itemDraw, maxJobs } from './producers.js';
 import type { ItemDraw } from './producers.js';
 import { flag, optionsOf } from './state.js';
-import { letTickCome, scheduleNames } from './time.js';
+import { letChainCome, letTickCome, scheduleNames } from './time.js';
 import { makeJob } from './world.js';
 
 export const aboutChains = new CommandSet();
@@ -78,14 +78,18 @@ define<{ notice: number; keep: boolean }>(
   },
 );
 
-define<{ chain: number; step: number }>(
+/** A chain is being made; its maker may die, and then a sweep takes it. */
+define<{ chain: number; step: number; comes: boolean }>(
   'chain',
-  { chain: fc.nat(2), step: fc.nat(3) },
-  async (world, { chain, step }) => {
+  { chain: fc.nat(2), step: fc.nat(3), comes: fc.boolean() },
+  async (world, { chain, step, comes }) => {
     const name = `chain${chain}`;
-    if (step === 0) await world.calls.chainTake(1, pauseMs + chain * 1e6);
+    // Different for each, so that it is known which one is due first.
+    const nextMs = pauseMs + chain * 1e6;
+    if (comes) await letChainCome(world, name);
+    if (step === 0) await world.calls.chainTake(1 + chain, nextMs);
     else if (step === 1) await world.calls.chainDrop(name);
-    else await world.calls.chainKeep(name, `{"step":${step}}`, pauseMs + chain * 1e6);
+    else await world.calls.chainKeep(name, `{"step":${step}}`, nextMs);
   },
 );
 
@@ -133,9 +137,10 @@ define<TickDraw>(
     const dueMs = (world.model.ticks.get(schedule) ?? 7) + (off ? 1 : 0);
     const made = drawnItem(world, { ...item, own: 99 });
     const options = { ...optionsOf(made.job), w: rememberTickMs };
+    // The same ids come again, as when a schedule is removed and set anew.
     const jobAt = (i: number) =>
       makeJob(
-        `${schedule}@${dueMs + i}`,
+        `${schedule}@${(dueMs + i) % 7}`,
         item.payload,
         item.priority,
         toWire(JSON.stringify(options)),

@@ -7,7 +7,6 @@ import type { Said, Session } from './state.js';
 const nurseMs = 10_000;
 const watchLapseMs = 50;
 const expiryMs = 10;
-const suspectsLookedAt = 20;
 
 export interface Ack {
   id: string;
@@ -243,7 +242,7 @@ export class Claiming extends State {
 
   /** The first suspect whose group has room. */
   #runnableSuspect(look: Look): string | undefined {
-    return this.suspects.slice(0, suspectsLookedAt).find((id) => {
+    return this.suspects.slice(0, this.bounds.suspectsLookedAt).find((id) => {
       const group = groupOf(this.jobs.get(id)!);
       return group === undefined || this.#shutBecause(group, look).why === undefined;
     });

@@ -6,19 +6,22 @@ import type { Foretold, Moment } from './foretold.js';
 
 export const flag = { options: 1, binary: 2, foreign: 4, settles: 8, traces: 16, grouped: 32 } as const;
 const prioritySpan = 1e12;
-const triesKept = 20;
 
 /** What bounds one call; tests with smaller ones reach them sooner. */
 export interface Bounds {
   promotedPerCall: number;
   claimBytes: number;
   bytesCheckedEvery: number;
+  suspectsLookedAt: number;
+  triesKept: number;
 }
 
 export const realBounds: Bounds = {
   promotedPerCall: 200,
   claimBytes: 8 * 1024 * 1024,
   bytesCheckedEvery: 64,
+  suspectsLookedAt: 20,
+  triesKept: 20,
 };
 
 export interface ModelJob {
@@ -299,10 +302,10 @@ export class State {
     this.rouse();
   }
 
-  /** The first and the last 19. */
+  /** The first and the last ones are kept. */
   rememberTry(id: string, entry: Foretold): void {
     const tries = [...(this.tries.get(id) ?? []), entry];
-    this.tries.set(id, tries.length > triesKept ? [tries[0]!, ...tries.slice(2)] : tries);
+    this.tries.set(id, tries.length > this.bounds.triesKept ? [tries[0]!, ...tries.slice(2)] : tries);
   }
 
   // ── Who hears of it ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -166,10 +166,6 @@ define<object>('nurseTires', {}, async (world) => {
   await world.calls.command('HSET', [world.calls.keys.cfg, 'nurse', text], () => (nurse.until = untilMs));
 });
 
-define<{ name: number }>('tickComes', { name: fc.nat(1) }, (world, { name }) =>
-  letTickCome(world, scheduleNames[name]!),
-);
-
 export async function letTickCome(world: World, schedule: string): Promise<void> {
   if (!world.model.ticks.has(schedule)) return;
   const score = past(world);
@@ -178,15 +174,9 @@ export async function letTickCome(world: World, schedule: string): Promise<void>
   );
 }
 
-define<{ chain: number }>('chainComes', { chain: number }, async (world, { chain }) => {
-  const chosen = pick([...world.model.chains], chain);
-  if (!chosen) return;
+export async function letChainCome(world: World, name: string): Promise<void> {
+  const chain = world.model.chains.get(name);
+  if (!chain) return;
   const score = past(world);
-  await setScore(
-    world,
-    world.calls.keys.chainsDue,
-    chosen[0],
-    score,
-    () => (chosen[1].due = new Moment(score)),
-  );
-});
+  await setScore(world, world.calls.keys.chainsDue, name, score, () => (chain.due = new Moment(score)));
+}

@@ -11,7 +11,7 @@ const { define } = ofWorkers;
 export const prints = ['aaaa', 'bbbb', 'cccc'];
 const keepResultMs = 5_000_000;
 const maxSessions = 4;
-const logLinesKept = 3;
+const logLinesKept = 1;
 
 function workerAt(world: World, at: number): Worker | undefined {
   return pick([...world.workers.values()], at);
