@@ -124,7 +124,8 @@ const properties: Property[] = [
 const answers: Partial<Record<keyof typeof scripts, string>> = {
   declare: 'OK MISMATCH',
   add: 'OK REPEAT ABANDONED',
-  addEach: 'OK REPEAT ABANDONED STALE ADDED DUPLICATE',
+  addEach: 'OK REPEAT ABANDONED ADDED DUPLICATE',
+  intake: 'OK REPEAT STALE ADDED',
   open: 'OK USED',
   renew: 'OK EXPIRED LEASE_LOST',
   close: 'CLOSED BUSY LEASE_LOST',

@@ -136,7 +136,7 @@ const guards: Guard[] = [
   },
   {
     fact: 'without the count of messages taken two takers take the same ones',
-    scripts: ['addEach'],
+    scripts: ['intake'],
     cuts: [["~= inboxTaken then\n  return { 'STALE', now, {} }\nend", '~= inboxTaken then now = now end']],
     story: twoTakers,
     objection: /was not the next message/,

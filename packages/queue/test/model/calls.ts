@@ -126,7 +126,7 @@ export class Calls {
     const args = { lane, seq, rememberMs, items: wirePack(rows), inboxTaken, inboxCount };
     const copies = () => items.map((item) => ({ ...item, job: copy(item.job) }));
     return this.#run(
-      'addEach',
+      inbox.count > 0 ? 'intake' : 'addEach',
       args,
       {
         foretell: (model, now, reply) =>
