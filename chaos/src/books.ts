@@ -16,6 +16,8 @@ export interface Entry {
 }
 
 const scanCount = 1_000;
+/** What PTTL says of a key that is not there. */
+const gone = -2;
 
 export async function copyBooks(masters: RedisServer[], folder: string): Promise<void> {
   const entries = (await Promise.all(masters.map(readAll))).flat();
@@ -38,7 +40,10 @@ async function readAll(server: RedisServer): Promise<Entry[]> {
       cursor = next;
     } while (cursor !== '0');
     const entries: Entry[] = [];
-    for (const key of keys) entries.push(await readOne(client, key));
+    for (const key of keys) {
+      const entry = await readOne(client, key);
+      if (entry) entries.push(entry);
+    }
     return entries;
   } finally {
     client.disconnect();
@@ -54,9 +59,11 @@ const readers: Record<string, (key: string) => [string, ...(string | number)[]]>
   stream: (key) => ['XLEN', key],
 };
 
-async function readOne(client: Redis, key: string): Promise<Entry> {
+async function readOne(client: Redis, key: string): Promise<Entry | undefined> {
   const type = await client.type(key);
   const ttlMs = await client.pttl(key);
+  // It expired while we read the others.
+  if (ttlMs === gone) return undefined;
   const [command, ...args] = readers[type]!(key);
   const reply = (await client.callBuffer(command, ...args)) as Buffer | Buffer[] | number;
   const items = (Array.isArray(reply) ? reply : [reply]).map((item) =>

@@ -22,7 +22,7 @@ export class Actor {
   readonly proxy: Proxy | undefined;
   /** A fault is at work on it; one at a time. */
   troubled = false;
-  readonly #part: Part;
+  #part: Part;
   readonly #faults: Journal<FaultLine>;
   readonly #arms: (actor: Actor) => Arms;
   #child: ChildProcess | undefined;
@@ -45,6 +45,18 @@ export class Actor {
 
   get pid(): number | undefined {
     return this.#child?.pid;
+  }
+
+  /** Plays a last time, alone, and ends by itself. False when it did not. */
+  async playLast(changes: Partial<Part>): Promise<boolean> {
+    this.#part = { ...this.#part, ...changes };
+    this.start();
+    const child = this.#child!;
+    const code = await new Promise<number | null>((resolve) => {
+      child.once('exit', resolve);
+      setTimeout(() => child.kill('SIGKILL'), endsWithinMs).unref();
+    });
+    return code === 0;
   }
 
   start(): void {

@@ -10,8 +10,8 @@ import { copyBooks } from './books.js';
 import { Actor } from './cast.js';
 import { check } from './checker.js';
 import type { Verdict } from './checker.js';
-import { Journal, files } from './evidence.js';
-import type { FaultLine, ProducerLine } from './evidence.js';
+import { Journal, JournalReader, files } from './evidence.js';
+import type { FaultLine, LedgerLine, ProducerLine } from './evidence.js';
 import type { Role } from './failPoints.js';
 import { faultNames, faults, planStrikes, strikeAll } from './faults.js';
 import type { FaultName, Scene } from './faults.js';
@@ -28,11 +28,12 @@ import type { Kind } from './work.js';
 
 const queue = 'chaos';
 const leaseMs = 2_000;
-const openingMs = 10_000;
+const openingMs = 30_000;
+const openingLines = 50;
 /** Half-made chains are completed after ten seconds; after that nothing should take long. */
 const drainMs = 60_000;
 /** A guard that is missing leaves jobs behind for ever: no need to wait for them. */
-const sabotagedDrainMs = 6_000;
+const sabotagedDrainMs = 4_000;
 const lookEveryMs = 100;
 const gentleKinds: Kind[] = ['quick', 'failing', 'dying', 'snoozing', 'slow'];
 
@@ -96,8 +97,8 @@ async function play(options: RunOptions): Promise<RunReport> {
     observer.start();
     for (const actor of actors) actor.start();
     const thawing = armory.thaw(actors);
-    await untilOpen(observer);
-    say('the first worker is up; the faults begin');
+    await untilWorking(folder);
+    say('work is being done; the faults begin');
     const endMs = Date.now() + seconds * 1_000;
     const scene: Scene = { stage, actors, leaseMs, losing: losingOf(guard), faults: log, say };
     if (options.tour) {
@@ -116,6 +117,9 @@ async function play(options: RunOptions): Promise<RunReport> {
     for (const { proxy } of actors) proxy?.heal();
     const ofRoles = (...roles: Role[]) => actors.filter(({ role }) => roles.includes(role));
     violations.push(...(await endAll(ofRoles('producer', 'foreign', 'operator'))));
+    for (const operator of ofRoles('operator')) {
+      if (!(await operator.playLast({ closing: true }))) violations.push('the operator could not tidy up');
+    }
     await untilQuiet();
     if (!guard) {
       say('the encore: one worker is killed while all is well');
@@ -214,7 +218,8 @@ async function castActors(
         concurrency: guard?.concurrency ?? 8,
         // On a tour, points kill processes; jobs that do so too would only take time.
         mix: { kinds: guard?.kinds ?? (touring ? gentleKinds : []), plain: guard?.plain ?? false, leaseMs },
-        perSecond: 100,
+        perSecond: guard?.perSecond ?? 100,
+        closing: false,
         replicas: stage.replicas,
       };
       actors.push(new Actor(role, part, proxy, log, (who) => armory.arm(who)));
@@ -223,11 +228,12 @@ async function castActors(
   return actors;
 }
 
-/** With fail points armed, some may already have gone again. */
-async function untilOpen(observer: Observer): Promise<void> {
+/** Faults before producers and workers are up would hit nobody. */
+async function untilWorking(folder: string): Promise<void> {
+  const ledger = new JournalReader<LedgerLine>(join(folder, files.ledger));
   const deadline = Date.now() + openingMs;
-  while (observer.present.length === 0) {
-    if (Date.now() > deadline) throw new Error(`no worker started within ${openingMs} ms; see their logs`);
+  for (let lines = 0; lines < openingLines; lines += ledger.read().length) {
+    if (Date.now() > deadline) throw new Error(`no work was done within ${openingMs} ms; see the logs in ${folder}`);
     await sleep(lookEveryMs);
   }
 }

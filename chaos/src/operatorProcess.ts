@@ -32,16 +32,7 @@ process.once('SIGTERM', () => {
 
 // One that was killed may have left the queue paused.
 await insist(tidyUp);
-await insist(async () => {
-  const work: Work = { key: '', kind: 'tick', ms: 0 };
-  log.write({ e: 'scheduled', at: Date.now(), name: scheduleName, everyMs });
-  await queue.schedules.set(scheduleName, { everyMs }, work, { missed: 'all' });
-});
-while (!stopping) {
-  await sleep(paceMs * (0.5 + random.next()));
-  const act = random.pick([cancel, cancel, cancel, pause, limit, replay]);
-  await act().catch(() => {});
-}
+if (!part.closing) await operate();
 await insist(async () => {
   await queue.schedules.remove(scheduleName);
   log.write({ e: 'unscheduled', at: Date.now(), name: scheduleName, everyMs });
@@ -49,6 +40,21 @@ await insist(async () => {
 await insist(tidyUp);
 await queue.close();
 process.exit(0);
+
+async function operate(): Promise<void> {
+  await insist(schedule);
+  while (!stopping) {
+    await sleep(paceMs * (0.5 + random.next()));
+    const act = random.pick([cancel, cancel, cancel, pause, limit, replay]);
+    await act().catch(() => {});
+  }
+}
+
+async function schedule(): Promise<void> {
+  const work: Work = { key: '', kind: 'tick', ms: 0 };
+  log.write({ e: 'scheduled', at: Date.now(), name: scheduleName, everyMs });
+  await queue.schedules.set(scheduleName, { everyMs }, work, { missed: 'all' });
+}
 
 async function cancel(): Promise<void> {
   learnIds();

@@ -26,9 +26,11 @@ export interface Guard {
   plain: boolean;
   workers: number;
   concurrency: number;
+  /** Jobs that each producer adds. */
+  perSecond: number;
 }
 
-const calm = { losing: [], kinds: [], plain: false, workers: 3, concurrency: 8 };
+const calm = { losing: [], kinds: [], plain: false, workers: 3, concurrency: 8, perSecond: 100 };
 
 export const guards = {
   token: {
@@ -94,7 +96,9 @@ export const guards = {
     kinds: ['slow'],
     plain: true,
     workers: 2,
+    // More jobs at once than a rescue moves in one step.
     concurrency: 250,
+    perSecond: 500,
   },
   grace: {
     ...calm,

@@ -3,7 +3,7 @@
 // servers, which no proxy can stand in front of; there, connections are dropped by the servers themselves.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
-import { startCluster, startProxy, startRedis, startSentinel } from '@sluice/testbed';
+import { startCluster, startProxy, startRedis, startSentinel, waitUntil } from '@sluice/testbed';
 import type { Proxy, RedisServer } from '@sluice/testbed';
 import type { Random } from './random.js';
 
@@ -12,6 +12,7 @@ export const topologies: readonly Topology[] = ['single', 'sentinel', 'cluster']
 
 const rawTimeoutMs = 400;
 const clusterPartitions = 3;
+const followsWithinMs = 30_000;
 
 export interface Stage {
   readonly topology: Topology;
@@ -95,6 +96,7 @@ async function openSentinel(): Promise<Stage> {
       const old = await setup.master();
       await setup.failOver();
       await old.restart();
+      await untilFollowing(old);
     },
     reshard: () => impossible('sentinel'),
     stop: async () => {
@@ -133,6 +135,7 @@ async function openCluster(queue: string): Promise<Stage> {
       const old = await cluster.ownerOf(slot!);
       await cluster.failOver(slot!);
       await old.restart();
+      await untilFollowing(old);
       await cluster.waitHealthy();
     },
     reshard: async (random) => {
@@ -175,6 +178,12 @@ function common(servers: readonly RedisServer[], raw: Redis | Cluster) {
       await Promise.all(running().map(dropOurs));
     },
   };
+}
+
+/** A second failover before the first one's loser has caught up would lose what nobody ever promised to keep. */
+function untilFollowing(server: RedisServer): Promise<void> {
+  const follows = async () => (await server.info('replication'))['master_link_status'] === 'up';
+  return waitUntil('the old master follows the new one', follows, { timeoutMs: followsWithinMs });
 }
 
 /** The queue names its connections; those of the conductor stay. */

@@ -91,7 +91,7 @@ const small: Bounds = {
   claimBytes: 120,
   bytesCheckedEvery: 2,
   suspectsLookedAt: 2,
-  triesKept: 3,
+  triesKept: 2,
 };
 const smallBytes: [string, string][] = [
   ['CLAIM_BYTES = 8 * 1024 * 1024', `CLAIM_BYTES = ${small.claimBytes}`],

@@ -8,6 +8,7 @@ import type { ItemDraw } from './producers.js';
 import { flag, optionsOf } from './state.js';
 import { letChainCome, letTickCome, scheduleNames } from './time.js';
 import { makeJob } from './world.js';
+import type { World } from './world.js';
 
 export const aboutChains = new CommandSet();
 const { define } = aboutChains;
@@ -97,11 +98,15 @@ define<{ name: number; when: number; spec: number }>(
   'schedule',
   { name: fc.nat(1), when: fc.nat(1), spec: fc.nat(2) },
   async (world, { name, when, spec }) => {
-    const next = Date.now() + world.delayMs();
-    const text = toWire(JSON.stringify({ when: `every ${when}`, payload: `pä${spec}` }));
-    await world.send('schedule', () => world.calls.schedule(scheduleNames[name]!, text, next));
+    await setSchedule(world, scheduleNames[name]!, when, spec);
   },
 );
+
+async function setSchedule(world: World, name: string, when: number, spec: number): Promise<void> {
+  const next = Date.now() + world.delayMs();
+  const text = toWire(JSON.stringify({ when: `every ${when}`, payload: `pä${spec}` }));
+  await world.send('schedule', () => world.calls.schedule(name, text, next));
+}
 
 define<{ name: number }>('unschedule', { name: fc.nat(1) }, (world, { name }) =>
   world.calls.unschedule(scheduleNames[name]!),
@@ -122,7 +127,7 @@ define<TickDraw>(
   'tick',
   {
     name: fc.nat(1),
-    comes: fc.boolean(),
+    comes: sometimes(4).map((not) => !not),
     jobs: fc.nat(2),
     item: itemDraw,
     last: sometimes(4),
@@ -132,7 +137,10 @@ define<TickDraw>(
   async (world, { name, comes, jobs, item, last, off, copies }) => {
     if (world.model.jobs.size > maxJobs) return;
     const schedule = scheduleNames[name]!;
-    if (comes) await letTickCome(world, schedule);
+    if (comes) {
+      if (!world.model.ticks.has(schedule)) await setSchedule(world, schedule, 0, 0);
+      await letTickCome(world, schedule);
+    }
     await world.calls.due(2);
     const dueMs = (world.model.ticks.get(schedule) ?? 7) + (off ? 1 : 0);
     const made = drawnItem(world, { ...item, own: 99 });
@@ -140,7 +148,7 @@ define<TickDraw>(
     // The same ids come again, as when a schedule is removed and set anew.
     const jobAt = (i: number) =>
       makeJob(
-        `${schedule}@${(dueMs + i) % 7}`,
+        `${schedule}@${(dueMs + i) % 3}`,
         item.payload,
         item.priority,
         toWire(JSON.stringify(options)),

@@ -45,6 +45,7 @@ interface ClaimDraw {
   lane: number;
   want: number;
   short: boolean;
+  list: number;
   lost: boolean;
   /** Acknowledges something that is not its own, or no longer. */
   forged: number;
@@ -55,6 +56,7 @@ const claimDraw = {
   lane: fc.nat(1),
   want: fc.nat(7),
   short: fc.boolean(),
+  list: fc.nat(5),
   lost: sometimes(4),
   forged: fc.nat(19),
 };
@@ -76,12 +78,14 @@ define<ClaimDraw>('wake', claimDraw, async (world, draw) => {
 async function claimAs(
   world: World,
   worker: Worker,
-  { lane, want, short, lost, forged }: ClaimDraw,
+  { lane, want, short, list, lost, forged }: ClaimDraw,
 ): Promise<void> {
   const fresh = worker.lanes[lane]!.pending === undefined;
   const acks = fresh ? worker.acks.splice(0) : [];
   if (fresh && forged < 3) acks.push(...forgedAcks(world, worker, forged));
-  const priority = short && worker.plainList >= 0 && !worker.isIdle ? worker.plainList : -1;
+  // What it saw there may be long gone.
+  const wayIsShort = short && !worker.isIdle;
+  const priority = wayIsShort ? (worker.plainList >= 0 ? worker.plainList : list) : -1;
   await world.claim(worker, lane, want, priority, acks, lost ? 'lost' : 'heard');
 }
 
