@@ -109,7 +109,8 @@ async function play(options: RunOptions): Promise<RunReport> {
     } else {
       armory.endAt(endMs);
       const names = guard?.faults ?? faultsOf(options);
-      strikes = await strikeAll(scene, planStrikes(random.fork('strikes'), seconds * 1_000, names));
+      const plan = planStrikes(random.fork('strikes'), seconds * 1_000, names, guard?.pausesMs);
+      strikes = await strikeAll(scene, plan);
       await sleep(Math.max(0, endMs - Date.now()));
     }
     await thawing;

@@ -8,8 +8,8 @@ import type { Random } from './random.js';
 import type { Stage, Topology } from './stage.js';
 
 const firstStrikeMs = 700;
-const shortestPauseMs = 200;
-const longestPauseMs = 800;
+/** Between two strikes, at least and at most. */
+const usualPausesMs: Pauses = [200, 800];
 /** A trap that nothing springs is given up. */
 const trapMs = 600;
 
@@ -183,11 +183,18 @@ export interface Strike {
   random: Random;
 }
 
+export type Pauses = readonly [shortest: number, longest: number];
+
 /** The same seed, length and faults make the same plan. */
-export function planStrikes(random: Random, lengthMs: number, names: readonly FaultName[]): Strike[] {
+export function planStrikes(
+  random: Random,
+  lengthMs: number,
+  names: readonly FaultName[],
+  pausesMs: Pauses = usualPausesMs,
+): Strike[] {
   const strikes: Strike[] = [];
   let bag: FaultName[] = [];
-  for (let atMs = firstStrikeMs; atMs < lengthMs; atMs += random.between(shortestPauseMs, longestPauseMs)) {
+  for (let atMs = firstStrikeMs; atMs < lengthMs; atMs += random.between(...pausesMs)) {
     if (bag.length === 0)
       bag = random.shuffled(names.flatMap((name) => Array(faults[name].share * 2).fill(name)));
     strikes.push({ atMs, name: bag.pop()!, random: random.fork(String(atMs)) });

@@ -2,7 +2,7 @@
 // run fails at once, because it would prove nothing. Each guard comes with the trouble that it protects from, made frequent.
 import { createHash } from 'node:crypto';
 import { scripts } from '@sluice/queue/testing';
-import type { FaultName } from './faults.js';
+import type { FaultName, Pauses } from './faults.js';
 import type { Kind } from './work.js';
 
 type ScriptName = keyof typeof scripts;
@@ -20,6 +20,7 @@ export interface Guard {
   noticed: RegExp;
   cuts: Cut[];
   faults: FaultName[];
+  pausesMs?: Pauses;
   /** The scripts whose replies get lost. */
   losing: ScriptName[];
   kinds: Kind[];
@@ -46,6 +47,7 @@ export const guards = {
       { from: ['claim', 'take'], text: 'if state[at] ~= tokens[run] then', put: 'if not state[at] then' },
     ],
     faults: ['lose'],
+    pausesMs: [50, 200],
     losing: ['retry'],
     kinds: ['failing', 'quick'],
     // The session that lost the reply must be the one that claims the job again.
@@ -63,6 +65,7 @@ export const guards = {
       },
     ],
     faults: ['lose'],
+    pausesMs: [50, 200],
     losing: ['claim', 'take'],
     kinds: ['quick'],
   },
@@ -83,6 +86,7 @@ export const guards = {
       },
     ],
     faults: ['lose'],
+    pausesMs: [50, 200],
     losing: ['add', 'addEach'],
     kinds: ['quick'],
     plain: true,
@@ -93,6 +97,7 @@ export const guards = {
     noticed: /has not ended: unfinished \(in active:/,
     cuts: [{ from: ['rescue'], text: "redis.call('ZADD', rescuing, now, session)", put: '' }],
     faults: ['kill'],
+    pausesMs: [1_200, 1_800],
     kinds: ['slow'],
     plain: true,
     workers: 2,

@@ -70,7 +70,7 @@ const plain = {
 const producers = { addEach: 20, repeatUnderItsName: 3, forgetProducer: 1, push: 3, takeInbox: 3 };
 const memories = { dueComes: 6, uniqueEnds: 2, memoryEnds: 3, sweep: 3, nurseTires: 1 };
 const special = { ...plain, ...producers, ...memories, note: 3 };
-const limited = { ...special, rule: 8, windowMoves: 4, groupWindowMoves: 4 };
+const limited = { ...special, rule: 8, windowMoves: 4, groupWindowMoves: 4, cancelGroup: 2 };
 const letters = {
   die: 6,
   replay: 3,

@@ -1,6 +1,6 @@
 // Commands of operators: cancelling, rules, questions.
 import * as fc from 'fast-check';
-import { anyId, CommandSet, few, number } from './define.js';
+import { CommandSet, anyId, few, number, pick } from './define.js';
 import type { World } from './world.js';
 
 export const ofOperators = new CommandSet();
@@ -18,6 +18,12 @@ define<{ job: number; keep: boolean }>(
     await world.send('cancel', () => world.calls.cancel(id, memoryMs));
   },
 );
+
+/** Everything that waits in one group. */
+define<{ group: number }>('cancelGroup', { group: number }, async (world, { group }) => {
+  const members = pick([...world.model.grouped.values()], group);
+  for (const id of [...(members?.keys() ?? [])]) await world.calls.cancel(id, 0);
+});
 
 const ruleChanges: Record<string, unknown>[] = [
   { paused: true },
