@@ -11,7 +11,10 @@ export interface Entry {
   type: string;
   /** -1 when it never expires. */
   ttlMs: number;
-  /** A string; the items of a list or set; members and scores of a sorted set in turn; fields and values of a hash in turn. */
+  /**
+   * A string; the items of a list or set; members and scores of a sorted set in turn; fields and values of a hash in turn;
+   * entries of a stream, each as JSON.
+   */
   items: string[];
 }
 
@@ -56,7 +59,7 @@ const readers: Record<string, (key: string) => [string, ...(string | number)[]]>
   set: (key) => ['SMEMBERS', key],
   zset: (key) => ['ZRANGE', key, 0, -1, 'WITHSCORES'],
   hash: (key) => ['HGETALL', key],
-  stream: (key) => ['XLEN', key],
+  stream: (key) => ['XRANGE', key, '-', '+'],
 };
 
 async function readOne(client: Redis, key: string): Promise<Entry | undefined> {
@@ -65,9 +68,14 @@ async function readOne(client: Redis, key: string): Promise<Entry | undefined> {
   // It expired while we read the others.
   if (ttlMs === gone) return undefined;
   const [command, ...args] = readers[type]!(key);
-  const reply = (await client.callBuffer(command, ...args)) as Buffer | Buffer[] | number;
-  const items = (Array.isArray(reply) ? reply : [reply]).map((item) =>
-    Buffer.isBuffer(item) ? item.toString('latin1') : String(item),
+  const reply = (await client.callBuffer(command, ...args)) as Buffer | (Buffer | Buffer[])[];
+  return { key, type, ttlMs, items: (Array.isArray(reply) ? reply : [reply]).map(toText) };
+}
+
+function toText(item: Buffer | Buffer[]): string {
+  if (Buffer.isBuffer(item)) return item.toString('latin1');
+  const fields = (item[1] as unknown as Buffer[]).map(String);
+  return JSON.stringify(
+    Object.fromEntries(fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1]]] : []))),
   );
-  return { key, type, ttlMs, items };
 }

@@ -15,6 +15,8 @@ export interface BooksView {
   payloads: Map<string, string>;
   /** Jobs that have not ended, and where they are. */
   unfinished: Map<string, string>;
+  /** Every claim, when the event stream was on. */
+  claims: { token: string; ids: string[] }[];
   /** What the minutes counted. */
   counted: { done: number; dead: number; cancelled: number };
   /** Dead letters moved by named replays. */
@@ -74,7 +76,13 @@ export function viewBooks(entries: readonly Entry[], queue: string): BooksView {
     if (told !== sumOf(named, `dead-group:${print}`))
       leaks.push(`dead-groups counts ${told} letters of ${print}, there are ${count}`);
   }
-  return { results, dead, tries, payloads, unfinished, counted, replayed, leaks };
+  const claims = of('events').flatMap(({ items }) =>
+    items.flatMap((text) => {
+      const event = JSON.parse(text) as { type: string; token: string; id: string };
+      return event.type === 'claimed' ? [{ token: event.token, ids: event.id.split(' ') }] : [];
+    }),
+  );
+  return { results, dead, tries, payloads, unfinished, claims, counted, replayed, leaks };
 }
 
 /** Why a key must not be there, or undefined when it may. */
@@ -107,13 +115,13 @@ function objection(entry: Entry & { name: string }, queue: string, dead: Set<str
     case 'tries:':
       return strangers([suffix]);
     case 'logs:':
-      return ttlMs > 0 ? undefined : strangers([suffix]);
+      return ttlMs >= 0 ? undefined : strangers([suffix]);
     case 'wake':
       return items.length === 1 ? undefined : `${key} holds ${items.length} tokens`;
     case 'producer:':
     case 'unique:':
     case 'stats:':
-      return ttlMs > 0 ? undefined : `${key} never expires`;
+      return ttlMs >= 0 ? undefined : `${key} never expires`;
     case 'ended':
     case 'results':
     case 'dead':
@@ -122,6 +130,7 @@ function objection(entry: Entry & { name: string }, queue: string, dead: Set<str
     case 'dead-group:':
     case 'dead-titles':
     case 'replays':
+    case 'events':
       return undefined;
     default:
       return `${key} is left over: ${items.slice(0, 6).join(' ').slice(0, 120)}`;

@@ -40,17 +40,19 @@ export function check(folder: string, { queue, leaseMs }: CheckOptions): Verdict
     books: viewBooks(readBooks(folder), queue),
     operator: readJournal<OperatorLine>(folder, files.operator),
   };
+  const faults = readJournal<FaultLine>(folder, files.faults);
   const ends = checkEnds(known, object);
   checkOnce(known, object);
   checkCounts(known, ends, object);
   checkTokens(known, object);
+  checkClaims(known, faults, object);
   checkAttempts(known, object);
   checkSchedule(known, object);
   for (const leak of known.books.leaks) object(`leak: ${leak}`);
   const recovery = checkRecovery(
     {
       leaseMs,
-      faults: readJournal<FaultLine>(folder, files.faults),
+      faults,
       sessions: readJournal<SessionLine>(folder, files.sessions),
       gaps: readJournal<GapLine>(folder, files.gaps),
       ledger: known.ledger,
@@ -269,6 +271,22 @@ function checkTokens({ books, ledger }: Known, object: Objector): void {
     const token = last && /\btoken (\d+)/.exec((JSON.parse(last) as string[])[5]!)?.[1];
     const newest = newestToken(ledger.jobs.get(id));
     if (token && token !== newest) object(`${id} died of token ${token}, but ${newest} was claimed later`);
+  }
+}
+
+/**
+ * With the event stream on, every claim is known. While no process died or was cut off, each claimed job must have been run by
+ * that very claim: one that nobody ran was given to nobody.
+ */
+function checkClaims({ books, ledger }: Known, faults: readonly FaultLine[], object: Objector): void {
+  const harm = (line: FaultLine) =>
+    (line.f === 'death' && line.how !== '0') || (line.f === 'fault' && line.name !== 'lose');
+  if (faults.some(harm)) return;
+  for (const { token, ids } of books.claims) {
+    for (const id of ids) {
+      const ran = ledger.jobs.get(id)?.runs.some((run) => run.token === token);
+      if (!ran) object(`${id} was claimed with token ${token}, and nobody ran it`);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // Conducts a run: sets the stage, lets producers, workers, a foreign producer and an operator play, breaks things by plan, mends
 // everything, waits until the books are quiet, ends all processes, copies the books and has them checked.
-import { mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -35,6 +35,7 @@ const drainMs = 60_000;
 /** A guard that is missing leaves jobs behind for ever: no need to wait for them. */
 const sabotagedDrainMs = 4_000;
 const lookEveryMs = 100;
+const maxEvents = 1_000_000;
 const gentleKinds: Kind[] = ['quick', 'failing', 'dying', 'snoozing', 'slow'];
 
 export interface RunOptions {
@@ -46,6 +47,8 @@ export interface RunOptions {
   /** Instead of faults by plan: every fail point once. Ends when all have been met, after `seconds` at the latest. */
   tour?: boolean;
   sabotage?: GuardName | undefined;
+  /** The trouble of a sabotage with the guard in its place: there must be nothing to object. */
+  control?: boolean;
   /** Keeps the evidence also when nothing was wrong. */
   keep?: boolean;
   say?: (line: string) => void;
@@ -59,7 +62,7 @@ export interface RunReport extends Verdict {
 
 export async function conduct(options: RunOptions): Promise<RunReport> {
   // The conductor runs no script, but must know the hashes of those that are run.
-  const putBack = options.sabotage && takeOut(options.sabotage);
+  const putBack = options.sabotage && !options.control ? takeOut(options.sabotage) : undefined;
   try {
     return await play(options);
   } finally {
@@ -79,7 +82,7 @@ async function play(options: RunOptions): Promise<RunReport> {
     seed: random.fork('points'),
     folder,
     leaseMs,
-    sabotage,
+    sabotage: options.control ? undefined : sabotage,
     mode,
     lengthMs: seconds * 1_000,
   });
@@ -89,12 +92,22 @@ async function play(options: RunOptions): Promise<RunReport> {
   const actors = await castActors(stage, options, guard, folder, log, armory);
   const violations: string[] = [];
   const untilQuiet = async () => {
-    const left = await drain(stage, queue, observer, actors, guard ? sabotagedDrainMs : drainMs);
+    const left = await drain(
+      stage,
+      queue,
+      observer,
+      actors,
+      guard && !options.control ? sabotagedDrainMs : drainMs,
+    );
     if (left) violations.push(`the queue did not drain: ${left}`);
   };
   let strikes = new Map<FaultName, number>();
   try {
     observer.start();
+    if (guard?.events) {
+      const [server] = await stage.masters();
+      await server!.command('HSET', `sluice:{${queue}:0}:cfg`, 'events', maxEvents);
+    }
     for (const actor of actors) actor.start();
     const thawing = armory.thaw(actors);
     await untilWorking(folder);
@@ -103,7 +116,11 @@ async function play(options: RunOptions): Promise<RunReport> {
     const scene: Scene = { stage, actors, leaseMs, losing: losingOf(guard), faults: log, say };
     if (options.tour) {
       const pushed = new Journal<ProducerLine>(join(folder, files.producer('tour')));
-      const unmet = await tour(scene, armory, queue, pushed, endMs);
+      const isWorking = ({ role, name, pid }: Actor) =>
+        role === 'worker'
+          ? observer.present.some((session) => session.pid === pid && session.usedAt !== null)
+          : existsSync(join(folder, files.producer(`${name}-${pid}`)));
+      const unmet = await tour(scene, armory, queue, pushed, isWorking, endMs);
       if (unmet.length > 0) violations.push(`the tour did not meet ${unmet.join(', ')}`);
       armory.endAt(0);
     } else {
@@ -147,12 +164,12 @@ function modeOf({ tour: touring, sabotage, only }: RunOptions): 'none' | 'chance
 }
 
 /** Beside the repository's other state; named for what ran. */
-function evidenceFolder({ seed, topology, sabotage, tour: touring }: RunOptions): string {
+function evidenceFolder({ seed, topology, sabotage, control, tour: touring }: RunOptions): string {
   const root = fileURLToPath(new URL('../../../.sluice/chaos/', import.meta.url));
   const name = [
     topology,
     touring && 'tour',
-    sabotage && `without-${sabotage}`,
+    sabotage && `${control ? 'with' : 'without'}-${sabotage}`,
     `seed-${seed}`,
     process.pid,
     Date.now(),
@@ -234,7 +251,8 @@ async function untilWorking(folder: string): Promise<void> {
   const ledger = new JournalReader<LedgerLine>(join(folder, files.ledger));
   const deadline = Date.now() + openingMs;
   for (let lines = 0; lines < openingLines; lines += ledger.read().length) {
-    if (Date.now() > deadline) throw new Error(`no work was done within ${openingMs} ms; see the logs in ${folder}`);
+    if (Date.now() > deadline)
+      throw new Error(`no work was done within ${openingMs} ms; see the logs in ${folder}`);
     await sleep(lookEveryMs);
   }
 }

@@ -19,6 +19,7 @@ const usage = `usage: npm run chaos -- [options]
   --only a,b,...     only these faults; "point" means the fail points
   --tour             no faults by plan: a kill -9 at every fail point, one after the other
   --sabotage G       without one guard: ${Object.keys(guards).join(', ')}; the checker must object
+  --control          with --sabotage: the same trouble, the guard in its place
   --keep             keeps the evidence also when nothing was wrong
 faults:
 ${faultNames.map((name) => `  ${name.padEnd(18)} ${faults[name].what}`).join('\n')}`;
@@ -39,7 +40,7 @@ process.exit(report.violations.length === 0 ? 0 : 1);
 
 function describe(
   { violations, figures, strikes, folder }: RunReport,
-  { seed, seconds, topology, sabotage }: RunOptions,
+  { seed, seconds, topology, sabotage, control }: RunOptions,
 ): string {
   const list = (entries: Iterable<[string, number]>) =>
     [...entries].map(([name, count]) => `${name} ${count}`).join(', ');
@@ -49,7 +50,7 @@ function describe(
   if (violations.length > 0) lines.push(`evidence: ${folder}`);
   const { jobs, kills, points, ofPoints, rescueMaxMs } = figures;
   const verdict = violations.length === 0 ? 'ok' : `${violations.length} violations`;
-  const what = `seed=${seed} seconds=${seconds} topology=${topology}${sabotage ? ` without=${sabotage}` : ''}`;
+  const what = `seed=${seed} seconds=${seconds} topology=${topology}${sabotage ? ` ${control ? 'with' : 'without'}=${sabotage}` : ''}`;
   lines.push(
     `chaos: ${verdict} ${what} jobs=${jobs} kills=${kills} points=${points}/${ofPoints} rescueMaxMs=${rescueMaxMs}`,
   );
@@ -67,10 +68,11 @@ function readCommandLine(args: string[]): RunOptions | string {
         only: { type: 'string', default: '' },
         tour: { type: 'boolean', default: false },
         sabotage: { type: 'string' },
+        control: { type: 'boolean', default: false },
         keep: { type: 'boolean', default: false },
       },
     });
-    const { seed, topology, tour, sabotage, keep } = values;
+    const { seed, topology, tour, sabotage, control, keep } = values;
     const seconds = Number(values.seconds);
     const only = values.only.split(',').filter(Boolean);
     const stranger = only.find((name) => name !== 'point' && !Object.hasOwn(faults, name));
@@ -85,6 +87,7 @@ function readCommandLine(args: string[]): RunOptions | string {
       only: only as (FaultName | 'point')[],
       tour,
       sabotage: sabotage as GuardName | undefined,
+      control,
       keep,
     };
   } catch (error) {

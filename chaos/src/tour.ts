@@ -11,8 +11,6 @@ import type { Scene } from './faults.js';
 import type { Work } from './work.js';
 
 const lookEveryMs = 100;
-/** Until a process is at work. */
-const settlesMs = 1_200;
 /** Longer than the longest wait that is normal: a worker sweeps after five seconds. */
 const patienceMs = 15_000;
 const silenceMs = 2_600;
@@ -23,6 +21,7 @@ export async function tour(
   armory: Armory,
   queue: string,
   log: Journal<ProducerLine>,
+  isWorking: (actor: Actor) => boolean,
   deadlineMs: number,
 ): Promise<string[]> {
   const provoked = new Set<string>();
@@ -31,10 +30,8 @@ export async function tour(
   while (armory.unmet().length > 0 && Date.now() < deadlineMs) {
     for (const [actor, { point, sinceMs }] of armory.assigned) {
       const { pid } = actor;
-      const waitedMs = Date.now() - sinceMs;
-      if (pid === undefined || waitedMs < settlesMs) continue;
-      if (waitedMs > patienceMs) actor.signal('SIGKILL');
-      if (provoked.has(`${pid} ${point}`)) continue;
+      if (Date.now() - sinceMs > patienceMs) actor.signal('SIGKILL');
+      if (pid === undefined || provoked.has(`${pid} ${point}`) || !isWorking(actor)) continue;
       provoked.add(`${pid} ${point}`);
       if (point.startsWith('hang.')) await pushHanging(scene, queue, log, `hanging-${++hanging}`);
       else underWay.push(provoke(scene, actor, pid, point));

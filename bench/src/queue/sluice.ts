@@ -14,11 +14,14 @@ export async function openSluice(url: string, queueName: string): Promise<Conten
     addMany: (payloads) => queue.addMany(payloads.map((data) => ({ data }))),
     addDelayed: (payloads, delayMs) => queue.addMany(payloads.map((data) => ({ data, delayMs }))),
 
+    // The peers connect their workers before the clock runs; ours connects to a paused queue, which starting resumes.
     async prepareWorker({ concurrency, handler }) {
-      let worker: ReturnType<typeof queue.work> | undefined;
+      await queue.pause();
+      const worker = queue.work(handler, { concurrency });
+      await worker.start();
       return {
-        start: () => void (worker = queue.work(handler, { concurrency })),
-        stop: async () => worker?.stop(),
+        start: () => void queue.resume(),
+        stop: () => worker.stop(),
       };
     },
 

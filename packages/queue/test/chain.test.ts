@@ -604,7 +604,7 @@ test('the data of each node must be what its queue takes', async () => {
   begin();
   const pages = new Queue<{ pages: number }>('pages', { redis: redis.url, prefix });
   const names = new Queue<string>('names', { redis: redis.url, prefix });
-  opened.push(pages as Queue, names as Queue);
+  opened.push(pages, names);
   const { jobs } = await createChain([
     { key: 'print', queue: pages, data: { pages: 3 } },
     { key: 'sign', queue: names, data: 'Ada', after: ['print'] },

@@ -29,7 +29,8 @@ const seed = Number(process.env['SLUICE_MODEL_SEED'] ?? Math.floor(Math.random()
 const path = process.env['SLUICE_MODEL_PATH'];
 const only = process.env['SLUICE_MODEL_PROPERTY'];
 const commandsPerRun = 160;
-const runsPerRound = 20;
+const runsPerRound = 5;
+const longestWord = 12;
 /** Shortening a failure ends here, with the shortest found so far. */
 const shorteningMs = 90_000;
 /** One server works while the comparison of another's keys keeps this process busy. */
@@ -72,7 +73,7 @@ const memories = { dueComes: 6, uniqueEnds: 2, memoryEnds: 3, sweep: 3, nurseTir
 const special = { ...plain, ...producers, ...memories, note: 3 };
 const limited = { ...special, rule: 8, windowMoves: 4, groupWindowMoves: 4, cancelGroup: 2 };
 const letters = {
-  die: 6,
+  die: 10,
   replay: 3,
   discard: 2,
   edit: 3,
@@ -91,7 +92,7 @@ const small: Bounds = {
   claimBytes: 120,
   bytesCheckedEvery: 2,
   suspectsLookedAt: 2,
-  triesKept: 2,
+  triesKept: 1,
 };
 const smallBytes: [string, string][] = [
   ['CLAIM_BYTES = 8 * 1024 * 1024', `CLAIM_BYTES = ${small.claimBytes}`],
@@ -149,7 +150,8 @@ const answers: Partial<Record<keyof typeof scripts, string>> = {
 };
 
 let total = 0;
-const heard = new Set<string>();
+/** How often each script answered what. */
+const heard = new Map<string, number>();
 
 describe('the scripts do what the model does', { concurrency: atOnce }, () => {
   for (const property of properties) {
@@ -187,7 +189,12 @@ test(
     const possible = Object.entries(answers).flatMap(([name, words]) =>
       words.split(' ').map((word) => `${name} ${word}`),
     );
-    const missing = [...Object.keys(scripts), ...possible].filter((answer) => !heard.has(answer));
+    const all = [...Object.keys(scripts), ...possible];
+    const rarest = all.toSorted((a, b) => (heard.get(a) ?? 0) - (heard.get(b) ?? 0)).slice(0, 12);
+    t.diagnostic(
+      `the rarest answers: ${rarest.map((answer) => `${answer} ${heard.get(answer) ?? 0}`).join(', ')}`,
+    );
+    const missing = all.filter((answer) => !heard.has(answer));
     assert.deepEqual(missing, []);
     assert.deepEqual(allKinds.toSorted(), Object.keys(everything).toSorted());
   },
@@ -261,11 +268,13 @@ class Player {
   }
 }
 
-/** The words of a reply, for the list of those that occurred. */
+/** Counts a call, the words of its reply, and the flags of a claim. */
 function remember(name: keyof typeof scripts, reply: unknown): void {
-  heard.add(name);
-  for (const item of [reply].flat(3))
-    if (typeof item === 'string' && item.length < 12) heard.add(`${name} ${item}`);
+  const count = (what: string) => heard.set(what, (heard.get(what) ?? 0) + 1);
+  count(name);
+  for (const item of new Set([reply].flat(3))) {
+    if (typeof item === 'string' && item.length <= longestWord) count(`${name} ${item}`);
+  }
   if ((name !== 'claim' && name !== 'take') || !Array.isArray(reply)) return;
-  for (let bit = 1; bit <= 256; bit *= 2) if (Number(reply[5]) & bit) heard.add(`${name} ${bit}`);
+  for (let bit = 1; bit <= 256; bit *= 2) if (Number(reply[5]) & bit) count(`${name} ${bit}`);
 }

@@ -115,6 +115,7 @@ define<{ name: number }>('unschedule', { name: fc.nat(1) }, (world, { name }) =>
 interface TickDraw {
   name: number;
   comes: boolean;
+  id: number;
   jobs: number;
   item: ItemDraw;
   last: boolean;
@@ -128,13 +129,14 @@ define<TickDraw>(
   {
     name: fc.nat(1),
     comes: sometimes(4).map((not) => !not),
+    id: fc.nat(2),
     jobs: fc.nat(2),
     item: itemDraw,
     last: sometimes(4),
     off: sometimes(5),
     copies: fc.nat(2),
   },
-  async (world, { name, comes, jobs, item, last, off, copies }) => {
+  async (world, { name, comes, id, jobs, item, last, off, copies }) => {
     if (world.model.jobs.size > maxJobs) return;
     const schedule = scheduleNames[name]!;
     if (comes) {
@@ -148,7 +150,7 @@ define<TickDraw>(
     // The same ids come again, as when a schedule is removed and set anew.
     const jobAt = (i: number) =>
       makeJob(
-        `${schedule}@${(dueMs + i) % 3}`,
+        `${schedule}@${id + i}`,
         item.payload,
         item.priority,
         toWire(JSON.stringify(options)),
@@ -156,7 +158,6 @@ define<TickDraw>(
       );
     const list = Array.from({ length: jobs }, (_, i) => jobAt(i));
     const next = last ? '' : Date.now() + world.delayMs();
-    await world.send('tick', () => world.calls.tick(schedule, dueMs, next, list));
-    for (let i = 0; i < copies; i++) await world.calls.tick(schedule, dueMs, next, list);
+    await world.send('tick', () => world.calls.tick(schedule, dueMs, next, list), copies);
   },
 );

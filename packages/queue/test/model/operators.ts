@@ -56,15 +56,20 @@ export async function dropRules(world: World): Promise<void> {
   await world.calls.rule(noRules);
 }
 
-define<{ job: number; what: number }>(
+/** Questions are asked about what is rare as often as about what is common. */
+define<{ about: number; job: number; what: number }>(
   'read',
-  { job: number, what: fc.nat(4) },
-  async (world, { job, what }) => {
-    const id = anyId(world, job);
-    if (what === 0) await world.calls.counts();
-    else if (what === 1) await world.calls.ask(id);
-    else if (what === 2) await world.calls.peek(1 + (job % 4));
-    else await world.calls.look((what === 4 && world.model.suspects[0]) || id);
+  { about: fc.nat(6), job: number, what: fc.nat(7) },
+  async (world, { about, job, what }) => {
+    if (what === 0) return world.calls.counts();
+    if (what === 1) return world.calls.peek(1 + (job % 4));
+    const { dead, ended, suspects, delayed, blocked, tombstones } = world.model;
+    const held = [...world.model.groups].filter(([, state]) => state !== 'ready');
+    const inShutGroups = held.flatMap(([name]) => [...(world.model.grouped.get(name)?.keys() ?? [])]);
+    const waiting = [...delayed.keys(), ...blocked.keys(), ...inShutGroups];
+    const places = [[...dead.keys()], [...ended.keys()], suspects, waiting, [...tombstones.keys()]];
+    const id = pick(places[about] ?? [], job) ?? anyId(world, job);
+    return what < 4 ? world.calls.ask(id) : world.calls.look(id);
   },
 );
 

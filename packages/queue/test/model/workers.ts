@@ -152,9 +152,8 @@ async function finish(
     const at = { delay: when === 0 ? delay : when === 1 ? 0 : '', runAt: when === 2 ? 5 : '' } as const;
     return world.calls.retry(worker.name, [{ id, token, why, ...at, tried: why === 'failed' ? tried : '' }]);
   };
-  const reply = await world.send('finish', send);
+  const reply = await world.send('finish', send, copies);
   if (word(reply) === 'LEASE_LOST') world.workers.delete(worker.name);
-  for (let i = 0; i < copies; i++) await send();
 }
 
 define<{ session: number; job: number; log: boolean; value: number; stale: boolean }>(

@@ -98,11 +98,20 @@ export class World {
     return 1e9 + this.#delays * 1e6;
   }
 
-  /** Sends a call, and may send it again much later. */
-  async send(of: string, send: () => Promise<unknown>): Promise<unknown> {
+  /**
+   * Sends a call, copies of it at once (its reply was lost), and perhaps another one much later. Copies change nothing, so one
+   * look at the keys, after the last of them, is enough.
+   */
+  async send(of: string, send: () => Promise<unknown>, copies = 0): Promise<unknown> {
     this.echoes.push({ of, send });
     if (this.echoes.length > callsRemembered) this.echoes.shift();
-    return send();
+    this.calls.looks = copies === 0;
+    const reply = await send();
+    for (let i = 1; i <= copies; i++) {
+      this.calls.looks = i === copies;
+      await send();
+    }
+    return reply;
   }
 
   async openWorker(): Promise<Worker> {
