@@ -212,6 +212,8 @@ if suspect then
   local nurse = redis.call('HGET', cfg, 'nurse')
   local who, until_ms = '', 0
   if nurse then who, until_ms = nurse:match('^(.-) (%d+)$') end
+  -- A nurse that died must not keep the suspects waiting for longer than its lease.
+  if tonumber(redis.call('ZSCORE', sessions, who) or 0) < now then until_ms = 0 end
   if idle == '1' then
     ids[1] = suspect
     redis.call('LREM', suspects, 1, suspect)

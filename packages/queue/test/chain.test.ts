@@ -9,13 +9,13 @@ import type { FailurePolicy } from '../src/options.js';
 import { GiveUp } from '../src/outcome.js';
 import type { Partition } from '../src/partition.js';
 import { Queue } from '../src/queue.js';
-import type { QueueOptions } from '../src/queue.js';
+import type { AnyQueue, QueueOptions } from '../src/queue.js';
 import { pack } from '../src/wire.js';
 
 let redis: RedisServer;
 let prefix = '';
 let tests = 0;
-const opened: Queue[] = [];
+const opened: AnyQueue[] = [];
 
 before(async () => {
   redis = await startRedis();

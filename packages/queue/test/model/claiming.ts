@@ -233,11 +233,16 @@ export class Claiming extends State {
       look.ids.push(suspect);
       look.flags |= says.alone;
       if (look.suspected === 1) this.nurse = undefined;
-    } else if (this.nurse?.session === session || (this.nurse?.until ?? 0) < look.nowMs) {
+    } else if (this.nurse?.session === session || !this.#isNursed(look.nowMs)) {
       this.nurse = { session, until: look.nowMs + nurseMs };
       look.flags |= says.drain;
       look.room = 0;
     }
+  }
+
+  #isNursed(nowMs: number): boolean {
+    if (!this.nurse || this.nurse.until < nowMs) return false;
+    return (this.live(this.nurse.session)?.at.ms ?? 0) >= nowMs;
   }
 
   /** The first suspect whose group has room. */

@@ -170,8 +170,11 @@ export class World {
     assert.notEqual(word(reply), 'STALE', 'a lane that goes forward is never out of date');
     const { token, given, flags, special, cancelled, plainList } = readClaim(reply);
     for (const id of cancelled) this.forget(worker, id);
-    for (const id of special)
-      worker.held.set(id, { token: this.model.holderOf(id)!.active.get(id)!, plain: false });
+    for (const id of special) {
+      // Somebody waits for it, so it ends with a notice; unless it was cancelled since.
+      const held = this.model.live(worker.name)?.active.get(id);
+      if (held !== undefined) worker.held.set(id, { token: held, plain: false });
+    }
     for (const { id, packed } of given) {
       const leavesSomething = flag.settles | flag.traces | flag.grouped;
       worker.held.set(id, { token, plain: (packed.charCodeAt(0) & leavesSomething) === 0 });
