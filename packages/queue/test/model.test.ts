@@ -25,7 +25,10 @@ import { World } from './model/world.js';
 
 const fewestCommands = 100_000;
 const wanted = Number(process.env['SLUICE_MODEL_COMMANDS'] ?? fewestCommands);
-const seed = Number(process.env['SLUICE_MODEL_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+/** A change is judged by the same commands as the one before it; whoever runs the tests by hand explores. */
+const usualSeed = 2_028_234_771;
+const chosenSeed = process.env['CI'] ? usualSeed : Math.floor(Math.random() * 2 ** 31);
+const seed = Number(process.env['SLUICE_MODEL_SEED'] ?? chosenSeed);
 const path = process.env['SLUICE_MODEL_PATH'];
 const only = process.env['SLUICE_MODEL_PROPERTY'];
 const commandsPerRun = 160;
