@@ -2,15 +2,13 @@
  * A Redis of the benchmark's own: append-only file with `everysec`, no eviction. It is never the Redis of anybody's
  * data, because it is flushed before every measurement.
  *
- * `reset` makes the conditions equal: no keys, an append-only file that starts at nothing, no fsync pending,
- * and no garbage of the previous system left in this process. The automatic rewrite of the file is off, because
- * its fork would hit whichever system happens to be running when the file reaches 64 MB.
+ * `reset` makes the conditions equal: no keys, an append-only file that starts at nothing, no fsync pending. The
+ * automatic rewrite of the file is off, because its fork would hit whichever system happens to be running when the
+ * file reaches 64 MB.
  *
  * The server also tells what it spent: CPU time of the thread that runs commands, memory, commands.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { startRedis } from '@sluice/testbed';
 import { Redis } from 'ioredis';
 import { until } from './waiting.js';
@@ -40,7 +38,6 @@ export async function startFreshRedis(): Promise<FreshRedis> {
       await server.command('BGREWRITEAOF');
       const quiet = async (): Promise<boolean> => persistenceIsQuiet(await server.info('persistence'));
       await until(quiet, REWRITE_DEADLINE_MS, 'the rewrite of an empty append-only file');
-      collectGarbage();
     },
 
     async cpuMicros() {
@@ -74,9 +71,4 @@ export async function startFreshRedis(): Promise<FreshRedis> {
 function persistenceIsQuiet(fields: Record<string, string>): boolean {
   const busy = ['aof_rewrite_in_progress', 'aof_rewrite_scheduled', 'aof_pending_bio_fsync'];
   return busy.every((name) => fields[name] === '0');
-}
-
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
 }

@@ -6,14 +6,14 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { Booth } from '../src/queue/booth.js';
 import { openContender, SYSTEMS } from '../src/queue/contender.js';
 import { BACKLOGS } from '../src/queue/growth.js';
-import { besideIdleWorkers } from '../src/queue/idle.js';
 import { payload, payloads } from '../src/queue/payload.js';
 import { countTo } from '../src/queue/process.js';
 import { toJson } from '../src/queue/report.js';
 import { TINY } from '../src/queue/sizes.js';
-import { measureGrowth, measureQueue, MEASURES } from '../src/queue/suite.js';
+import { measureCrowd, measureGrowth, measureQueue, MEASURES } from '../src/queue/suite.js';
 import { startFreshRedis, type FreshRedis } from '../src/freshRedis.js';
 import { until, withDeadline } from '../src/waiting.js';
 
@@ -68,10 +68,18 @@ describe('the queue suite', () => {
   });
 
   it('growth and idle workers are measured the same way on a peer', async () => {
-    const growth = await measureGrowth({ redis, sizes: TINY, say: silent }, 'bullmq');
+    const booth = new Booth('bullmq', redis.url);
+    const growth = await measureGrowth(booth, { redis, sizes: TINY, say: silent });
     assert.ok(BACKLOGS.every((backlog) => (growth[backlog][0] ?? 0) > 0));
-    const crowd = await besideIdleWorkers(redis, 'bullmq', TINY);
+    const crowd = await measureCrowd(booth, 'bullmq', { redis, sizes: TINY });
     assert.ok((crowd.alone[0] ?? 0) > 0 && (crowd.crowded[0] ?? 0) > 0);
+    await booth.close();
+  });
+
+  it('a turn that fails is an error that names the system and the turn', async () => {
+    const booth = new Booth('beequeue', 'redis://127.0.0.1:1');
+    await assert.rejects(booth.take({ kind: 'enqueueBulk', jobs: 1 }), /enqueueBulk on beequeue: /);
+    await booth.close();
   });
 
   it('a reset leaves nothing of the previous system in Redis', async () => {

@@ -6,10 +6,9 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { openContender, type Contender, type SystemName } from './contender.js';
+import type { Contender, SystemName } from './contender.js';
 import { payload } from './payload.js';
-import { processBacklog } from './process.js';
-import { CONCURRENCY, type Sizes } from './sizes.js';
+import { CONCURRENCY } from './sizes.js';
 import type { FreshRedis } from '../freshRedis.js';
 import { withDeadline } from '../waiting.js';
 
@@ -62,26 +61,21 @@ export interface Crowd {
 }
 
 /** Throughput of one worker, without and with a crowd of idle workers of another queue on the same Redis. */
-export async function besideIdleWorkers(redis: FreshRedis, system: SystemName, sizes: Sizes): Promise<Crowd> {
-  const measure = async (): Promise<number> => {
-    const contender = await openContender(system, redis.url);
-    const { jobsPerSecond } = await processBacklog(redis, contender, sizes.processJobs);
-    await contender.close();
-    return jobsPerSecond;
-  };
+export async function besideIdleWorkers(
+  redis: FreshRedis,
+  system: SystemName,
+  workers: number,
+  measure: () => Promise<number[]>,
+): Promise<Crowd> {
   await redis.reset();
-  const alone = await repeat(sizes.growth.rounds, measure);
+  const alone = await measure();
   // No reset from here on: it would wipe the sessions of the crowd.
-  const dismiss = await gatherCrowd(redis.url, system, sizes.idleWorkers);
-  const crowded = await repeat(sizes.growth.rounds, measure);
-  await dismiss();
-  return { alone, crowded };
-}
-
-async function repeat(times: number, measure: () => Promise<number>): Promise<number[]> {
-  const results: number[] = [];
-  for (let round = 0; round < times; round++) results.push(await measure());
-  return results;
+  const dismiss = await gatherCrowd(redis.url, system, workers);
+  try {
+    return { alone, crowded: await measure() };
+  } finally {
+    await dismiss();
+  }
 }
 
 const GATHER_DEADLINE_MS = 120_000;

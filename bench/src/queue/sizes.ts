@@ -9,6 +9,8 @@ export const SINGLES_IN_FLIGHT = 1_000;
 export const CONCURRENCY = 100;
 
 export interface Sizes {
+  /** Turns that do not count: what is measured is a process that has been working for a while. */
+  warmUps: number;
   rounds: number;
   bulkJobs: number;
   batchesJobs: number;
@@ -26,6 +28,7 @@ export interface Sizes {
 }
 
 export const FULL: Sizes = {
+  warmUps: 3,
   rounds: 5,
   bulkJobs: 50_000,
   batchesJobs: 100_000,
@@ -41,6 +44,7 @@ export const FULL: Sizes = {
 };
 
 export const QUICK: Sizes = {
+  warmUps: 1,
   rounds: 2,
   bulkJobs: 10_000,
   batchesJobs: 10_000,
@@ -57,6 +61,7 @@ export const QUICK: Sizes = {
 
 /** Small enough for a test that only asks whether everything runs. */
 export const TINY: Sizes = {
+  warmUps: 1,
   rounds: 1,
   bulkJobs: 300,
   batchesJobs: 2_000,

@@ -1,20 +1,20 @@
 /*
  * The queue suite: which measures there are, in which order they run, and on which systems.
  *
- * Each measure runs in rounds. Within a round the systems take turns, in an order that rotates from round to
- * round; each turn starts on an emptied Redis with a contender that has just connected. A first turn of
- * each system is not counted: it warms up the compiled code of all of them alike.
+ * Each measure runs in rounds. Within a round the systems take turns, each in a process of its own, in an order that
+ * rotates from round to round; each turn starts on an emptied Redis with a contender that has just connected. The first
+ * turns of each system are not counted: they warm up the compiled code of all of them alike.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { Booth } from './booth.js';
 import { openContender, SYSTEMS, type Contender, type PerSystem, type SystemName } from './contender.js';
-import { enqueueBatches, enqueueBulk, enqueueSingle } from './enqueue.js';
-import { BACKLOGS, processBeside, type Backlog } from './growth.js';
-import { besideIdleWorkers, idleCommands, pickUpLatency } from './idle.js';
+import { BACKLOGS, type Backlog } from './growth.js';
+import { besideIdleWorkers, idleCommands, type Crowd } from './idle.js';
 import { bytesPerWaitingJob } from './memory.js';
-import { processBacklog } from './process.js';
 import { toJson, toSpreads, toTable, type Findings } from './report.js';
 import { FULL, QUICK, type Sizes } from './sizes.js';
+import type { Turn } from './turns.js';
 import { errors } from '../errors.js';
 import { startFreshRedis, type FreshRedis } from '../freshRedis.js';
 import { describeMachine } from '../machine.js';
@@ -66,32 +66,43 @@ interface Run {
 }
 
 export async function measureQueue(run: Run): Promise<Findings> {
+  const { redis, systems } = run;
+  const booths = Object.fromEntries(systems.map((system) => [system, new Booth(system, redis.url)]));
+  try {
+    return await measureIn(booths, run);
+  } finally {
+    await Promise.all(Object.values(booths).map((booth) => booth.close()));
+  }
+}
+
+async function measureIn(booths: Booths, run: Run): Promise<Findings> {
   const { redis, sizes, say } = run;
   const findings: Findings = { rates: {} };
   for (const measure of run.measures) {
     say(`${measure} …`);
     switch (measure) {
       case 'enqueueBulk':
-        findings.rates.enqueueBulk = await takeTurns(run, (c) => enqueueBulk(c, sizes.bulkJobs));
+        findings.rates.enqueueBulk = await rates(booths, run, { kind: measure, jobs: sizes.bulkJobs });
         break;
       case 'enqueueBatches':
-        findings.rates.enqueueBatches = await takeTurns(run, (c) => enqueueBatches(c, sizes.batchesJobs));
+        findings.rates.enqueueBatches = await rates(booths, run, { kind: measure, jobs: sizes.batchesJobs });
         break;
       case 'enqueueSingle':
-        findings.rates.enqueueSingle = await takeTurns(run, (c) => enqueueSingle(c, sizes.singleJobs));
+        findings.rates.enqueueSingle = await rates(booths, run, { kind: measure, jobs: sizes.singleJobs });
         break;
       case 'process': {
-        const processed = await takeTurns(run, (c) => processBacklog(redis, c, sizes.processJobs));
-        findings.rates.process = eachSystem(processed, (turns) => turns.map((turn) => turn.jobsPerSecond));
-        findings.redisCpuMicrosPerJob = eachSystem(processed, (turns) =>
-          turns.map((turn) => turn.redisCpuMicrosPerJob),
+        const taken = await takeTurns(booths, run, { kind: measure, jobs: sizes.processJobs });
+        findings.rates.process = eachSystem(taken, (turns) => turns.map((turn) => turn.figures[0]!));
+        findings.redisCpuMicrosPerJob = eachSystem(taken, (turns) =>
+          turns.map((turn) => turn.redisCpuMicros / sizes.processJobs),
         );
         break;
       }
       case 'idleLatencyMs': {
         const samples = Math.ceil(sizes.latencySamples / sizes.rounds);
-        const latencies = await takeTurns(run, (c) => pickUpLatency(c, samples, sizes.latencyPauseMs));
-        findings.idleLatencyMs = eachSystem(latencies, (turns) => turns.flat());
+        const turn: Turn = { kind: 'pickUp', samples, pauseMs: sizes.latencyPauseMs };
+        const taken = await takeTurns(booths, run, turn);
+        findings.idleLatencyMs = eachSystem(taken, (turns) => turns.flatMap(({ figures }) => figures));
         break;
       }
       case 'bytesPerJob': {
@@ -101,32 +112,46 @@ export async function measureQueue(run: Run): Promise<Findings> {
         break;
       }
       case 'growth':
-        if (run.systems.includes('sluice')) findings.growth = await measureGrowth(run, 'sluice');
+        if (booths.sluice) findings.growth = await measureGrowth(booths.sluice, run);
         break;
       case 'idleCommands':
         findings.idleCommands = await onceEach(run, (c) => idleCommands(redis, c, sizes.idleWatchMs));
         break;
       case 'idleWorkers':
-        if (run.systems.includes('sluice'))
-          findings.idleWorkers = await besideIdleWorkers(redis, 'sluice', sizes);
+        if (booths.sluice) findings.idleWorkers = await measureCrowd(booths.sluice, 'sluice', run);
         break;
     }
   }
   return findings;
 }
 
-/** Rounds in which the systems take turns; the first round is a warm-up and does not count. */
-async function takeTurns<T>(
+type Booths = PerSystem<Booth>;
+interface Taken {
+  figures: number[];
+  /** CPU time of the thread of Redis that runs commands. */
+  redisCpuMicros: number;
+}
+
+async function rates(booths: Booths, run: Run, turn: Turn): Promise<PerSystem<number[]>> {
+  return eachSystem(await takeTurns(booths, run, turn), (turns) => turns.map(({ figures }) => figures[0]!));
+}
+
+/** Rounds in which the systems take turns; the first are a warm-up and do not count. */
+async function takeTurns(
+  booths: Booths,
   { redis, sizes, systems, say }: Run,
-  measure: (contender: Contender) => Promise<T>,
-): Promise<PerSystem<T[]>> {
-  const results: PerSystem<T[]> = {};
-  for (let round = 0; round <= sizes.rounds; round++) {
-    for (const system of rotate(systems, round)) {
-      const result = await takeTurn(redis, system, measure);
-      if (round > 0) (results[system] ??= []).push(result);
+  turn: Turn,
+): Promise<PerSystem<Taken[]>> {
+  const results: PerSystem<Taken[]> = {};
+  for (let round = 1 - sizes.warmUps; round <= sizes.rounds; round++) {
+    for (const system of rotate(systems, round + sizes.warmUps)) {
+      await redis.reset();
+      const before = await redis.cpuMicros();
+      const figures = await booths[system]!.take(turn);
+      const redisCpuMicros = (await redis.cpuMicros()) - before;
+      if (round > 0) (results[system] ??= []).push({ figures, redisCpuMicros });
     }
-    say(round === 0 ? '  warm' : `  round ${round} of ${sizes.rounds}`);
+    say(round > 0 ? `  round ${round} of ${sizes.rounds}` : '  warm-up');
   }
   return results;
 }
@@ -137,29 +162,17 @@ async function onceEach<T>(
 ): Promise<PerSystem<T>> {
   const results: PerSystem<T> = {};
   for (const system of systems) {
-    results[system] = await takeTurn(redis, system, (contender) => measure(contender, system));
+    await redis.reset();
+    const contender = await openContender(system, redis.url);
+    results[system] = await measure(contender, system).finally(() => contender.close());
   }
   return results;
 }
 
-async function takeTurn<T>(
-  redis: FreshRedis,
-  system: SystemName,
-  measure: (contender: Contender) => Promise<T>,
-): Promise<T> {
-  await redis.reset();
-  const contender = await openContender(system, redis.url);
-  try {
-    return await measure(contender);
-  } finally {
-    await contender.close();
-  }
-}
-
 /** The four backlogs take turns as systems do elsewhere. */
 export async function measureGrowth(
+  booth: Booth,
   { redis, sizes, say }: Pick<Run, 'redis' | 'sizes' | 'say'>,
-  system: SystemName,
 ): Promise<Record<Backlog, number[]>> {
   const results: Record<Backlog, number[]> = {
     waiting10k: [],
@@ -167,14 +180,38 @@ export async function measureGrowth(
     active50k: [],
     delayed100k: [],
   };
+  await warmUp(booth, redis, sizes);
   for (let round = 0; round < sizes.growth.rounds; round++) {
     for (const backlog of rotate(BACKLOGS, round)) {
       await redis.reset();
-      results[backlog].push(await processBeside(backlog, redis.url, system, sizes.growth));
+      results[backlog].push(...(await booth.take({ kind: 'growth', backlog, sizes: sizes.growth })));
     }
     say(`  round ${round + 1} of ${sizes.growth.rounds}`);
   }
   return results;
+}
+
+export async function measureCrowd(
+  booth: Booth,
+  system: SystemName,
+  { redis, sizes }: Pick<Run, 'redis' | 'sizes'>,
+): Promise<Crowd> {
+  await warmUp(booth, redis, sizes);
+  const measure = async (): Promise<number[]> => {
+    const results: number[] = [];
+    for (let round = 0; round < sizes.growth.rounds; round++) {
+      results.push(...(await booth.take({ kind: 'process', jobs: sizes.processJobs })));
+    }
+    return results;
+  };
+  return besideIdleWorkers(redis, system, sizes.idleWorkers, measure);
+}
+
+async function warmUp(booth: Booth, redis: FreshRedis, sizes: Sizes): Promise<void> {
+  for (let turn = 0; turn < sizes.warmUps; turn++) {
+    await redis.reset();
+    await booth.take({ kind: 'process', jobs: sizes.processJobs });
+  }
 }
 
 function rotate<T>(items: readonly T[], by: number): T[] {
