@@ -6,7 +6,7 @@
  * automatic rewrite of the file is off, because its fork would hit whichever system happens to be running when the
  * file reaches 64 MB.
  *
- * The server also tells what it spent: CPU time of the thread that runs commands, memory, commands.
+ * The server also tells what it spent: memory, commands.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startRedis } from '@sluice/testbed';
@@ -17,8 +17,6 @@ export interface FreshRedis {
   readonly url: string;
   readonly version: string;
   reset(): Promise<void>;
-  /** CPU time the command thread has used since the server started. */
-  cpuMicros(): Promise<number>;
   usedBytes(): Promise<number>;
   /** Counts the commands that clients send within the window; calls made inside scripts do not count. */
   countCommands(windowMs: number): Promise<number>;
@@ -38,13 +36,6 @@ export async function startFreshRedis(): Promise<FreshRedis> {
       await server.command('BGREWRITEAOF');
       const quiet = async (): Promise<boolean> => persistenceIsQuiet(await server.info('persistence'));
       await until(quiet, REWRITE_DEADLINE_MS, 'the rewrite of an empty append-only file');
-    },
-
-    async cpuMicros() {
-      const fields = await server.info('cpu');
-      const seconds = (mode: 'user' | 'sys'): number =>
-        Number(fields[`used_cpu_${mode}_main_thread`] ?? fields[`used_cpu_${mode}`]);
-      return (seconds('user') + seconds('sys')) * 1e6;
     },
 
     async usedBytes() {

@@ -78,7 +78,10 @@ describe('the queue suite', () => {
 
   it('a turn that fails is an error that names the system and the turn', async () => {
     const booth = new Booth('beequeue', 'redis://127.0.0.1:1');
-    await assert.rejects(booth.take({ kind: 'enqueueBulk', jobs: 1 }), /enqueueBulk on beequeue: /);
+    await assert.rejects(
+      booth.take({ kind: 'enqueueBulk', jobs: 1, warmUpJobs: 1 }),
+      /enqueueBulk on beequeue: /,
+    );
     await booth.close();
   });
 

@@ -62,7 +62,10 @@ async function leftToDo(
       ...sorted.map(async (name) => count(name, await raw.zcard(base + name))),
     ]);
     for (const session of await raw.zrange(`${base}sessions`, '0', '-1')) {
-      count(`active:${session}`, (await raw.hlen(`${base}active:${session}`)) - sessionFields);
+      const key = `${base}active:${session}`;
+      count(`active:${session}`, (await raw.hlen(key)) - sessionFields);
+      const lanes = await raw.hmget(key, '#0', '#1');
+      count(`sheaves of ${session}`, lanes.filter((lane) => lane?.includes('=')).length);
     }
   }
   const living = new Set(actors.map(({ pid }) => pid));

@@ -8,13 +8,13 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { SystemName } from './contender.js';
-import type { Turn } from './turns.js';
+import type { Taken, Turn } from './turns.js';
 import { errors } from '../errors.js';
 import { withDeadline } from '../waiting.js';
 
 const CLOSE_DEADLINE_MS = 10_000;
 
-export type Answer = { figures: number[] } | { error: string };
+export type Answer = Taken | { error: string };
 
 export class Booth {
   readonly #system: SystemName;
@@ -26,14 +26,14 @@ export class Booth {
     this.#process = fork(program, [system, url], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   }
 
-  async take(turn: Turn): Promise<number[]> {
+  async take(turn: Turn): Promise<Taken> {
     const answered = once(this.#process, 'message').then(([answer]) => answer as Answer);
     const ended = once(this.#process, 'exit').then(([code]) => ({ error: `its process ended with ${code}` }));
     this.#process.send(turn);
     const answer = await Promise.race([answered, ended]);
     if ('error' in answer)
       throw errors.TURN_FAILED({ system: this.#system, turn: turn.kind, why: answer.error });
-    return answer.figures;
+    return answer;
   }
 
   async close(): Promise<void> {

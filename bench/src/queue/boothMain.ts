@@ -5,16 +5,11 @@
 import type { Answer } from './booth.js';
 import type { SystemName } from './contender.js';
 import { takeTurn, type Turn } from './turns.js';
-import { collectGarbage } from '../garbage.js';
 
 const [system, url] = process.argv.slice(2) as [SystemName, string];
 process.once('disconnect', () => process.exit(0));
 
 process.on('message', (turn: Turn) => {
-  collectGarbage();
   const send = (answer: Answer): void => void process.send?.(answer);
-  takeTurn(turn, system, url).then(
-    (figures) => send({ figures }),
-    (error: unknown) => send({ error: String((error as Error).stack) }),
-  );
+  takeTurn(turn, system, url).then(send, (error: unknown) => send({ error: String((error as Error).stack) }));
 });

@@ -28,12 +28,12 @@ export interface Sizes {
 }
 
 export const FULL: Sizes = {
-  warmUps: 3,
+  warmUps: 2,
   rounds: 5,
   bulkJobs: 50_000,
   batchesJobs: 100_000,
   singleJobs: 50_000,
-  processJobs: 50_000,
+  processJobs: 100_000,
   latencySamples: 500,
   latencyPauseMs: 25,
   memoryJobs: 1_000_000,

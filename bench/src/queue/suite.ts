@@ -13,12 +13,15 @@ import { BACKLOGS, type Backlog } from './growth.js';
 import { besideIdleWorkers, idleCommands, type Crowd } from './idle.js';
 import { bytesPerWaitingJob } from './memory.js';
 import { toJson, toSpreads, toTable, type Findings } from './report.js';
-import { FULL, QUICK, type Sizes } from './sizes.js';
-import type { Turn } from './turns.js';
+import { BATCH_JOBS, FULL, QUICK, type Sizes } from './sizes.js';
+import type { Taken, Turn } from './turns.js';
 import { errors } from '../errors.js';
 import { startFreshRedis, type FreshRedis } from '../freshRedis.js';
 import { describeMachine } from '../machine.js';
 import type { BenchOptions } from '../options.js';
+
+/** Of so many jobs one more is done before the clock runs. */
+const WARM_UP_SHARE = 4;
 
 export async function benchQueue(options: BenchOptions): Promise<void> {
   const { measures, systems } = choose(options.only);
@@ -82,16 +85,16 @@ async function measureIn(booths: Booths, run: Run): Promise<Findings> {
     say(`${measure} …`);
     switch (measure) {
       case 'enqueueBulk':
-        findings.rates.enqueueBulk = await rates(booths, run, { kind: measure, jobs: sizes.bulkJobs });
+        findings.rates.enqueueBulk = await rates(booths, run, turn(measure, sizes.bulkJobs));
         break;
       case 'enqueueBatches':
-        findings.rates.enqueueBatches = await rates(booths, run, { kind: measure, jobs: sizes.batchesJobs });
+        findings.rates.enqueueBatches = await rates(booths, run, turn(measure, sizes.batchesJobs));
         break;
       case 'enqueueSingle':
-        findings.rates.enqueueSingle = await rates(booths, run, { kind: measure, jobs: sizes.singleJobs });
+        findings.rates.enqueueSingle = await rates(booths, run, turn(measure, sizes.singleJobs));
         break;
       case 'process': {
-        const taken = await takeTurns(booths, run, { kind: measure, jobs: sizes.processJobs });
+        const taken = await takeTurns(booths, run, turn(measure, sizes.processJobs));
         findings.rates.process = eachSystem(taken, (turns) => turns.map((turn) => turn.figures[0]!));
         findings.redisCpuMicrosPerJob = eachSystem(taken, (turns) =>
           turns.map((turn) => turn.redisCpuMicros / sizes.processJobs),
@@ -100,8 +103,8 @@ async function measureIn(booths: Booths, run: Run): Promise<Findings> {
       }
       case 'idleLatencyMs': {
         const samples = Math.ceil(sizes.latencySamples / sizes.rounds);
-        const turn: Turn = { kind: 'pickUp', samples, pauseMs: sizes.latencyPauseMs };
-        const taken = await takeTurns(booths, run, turn);
+        const pickUp: Turn = { kind: 'pickUp', samples, pauseMs: sizes.latencyPauseMs };
+        const taken = await takeTurns(booths, run, pickUp);
         findings.idleLatencyMs = eachSystem(taken, (turns) => turns.flatMap(({ figures }) => figures));
         break;
       }
@@ -126,30 +129,28 @@ async function measureIn(booths: Booths, run: Run): Promise<Findings> {
 }
 
 type Booths = PerSystem<Booth>;
-interface Taken {
-  figures: number[];
-  /** CPU time of the thread of Redis that runs commands. */
-  redisCpuMicros: number;
+type RateTurn = Extract<Turn, { jobs: number }>;
+
+function turn(kind: RateTurn['kind'], jobs: number): Turn {
+  return { kind, jobs, warmUpJobs: Math.ceil(jobs / WARM_UP_SHARE / BATCH_JOBS) * BATCH_JOBS };
 }
 
-async function rates(booths: Booths, run: Run, turn: Turn): Promise<PerSystem<number[]>> {
-  return eachSystem(await takeTurns(booths, run, turn), (turns) => turns.map(({ figures }) => figures[0]!));
+async function rates(booths: Booths, run: Run, asked: Turn): Promise<PerSystem<number[]>> {
+  return eachSystem(await takeTurns(booths, run, asked), (turns) => turns.map(({ figures }) => figures[0]!));
 }
 
 /** Rounds in which the systems take turns; the first are a warm-up and do not count. */
 async function takeTurns(
   booths: Booths,
   { redis, sizes, systems, say }: Run,
-  turn: Turn,
+  asked: Turn,
 ): Promise<PerSystem<Taken[]>> {
   const results: PerSystem<Taken[]> = {};
   for (let round = 1 - sizes.warmUps; round <= sizes.rounds; round++) {
     for (const system of rotate(systems, round + sizes.warmUps)) {
       await redis.reset();
-      const before = await redis.cpuMicros();
-      const figures = await booths[system]!.take(turn);
-      const redisCpuMicros = (await redis.cpuMicros()) - before;
-      if (round > 0) (results[system] ??= []).push({ figures, redisCpuMicros });
+      const taken = await booths[system]!.take(asked);
+      if (round > 0) (results[system] ??= []).push(taken);
     }
     say(round > 0 ? `  round ${round} of ${sizes.rounds}` : '  warm-up');
   }
@@ -164,7 +165,11 @@ async function onceEach<T>(
   for (const system of systems) {
     await redis.reset();
     const contender = await openContender(system, redis.url);
-    results[system] = await measure(contender, system).finally(() => contender.close());
+    try {
+      results[system] = await measure(contender, system);
+    } finally {
+      await contender.close();
+    }
   }
   return results;
 }
@@ -184,7 +189,8 @@ export async function measureGrowth(
   for (let round = 0; round < sizes.growth.rounds; round++) {
     for (const backlog of rotate(BACKLOGS, round)) {
       await redis.reset();
-      results[backlog].push(...(await booth.take({ kind: 'growth', backlog, sizes: sizes.growth })));
+      const taken = await booth.take({ kind: 'growth', backlog, sizes: sizes.growth });
+      results[backlog].push(...taken.figures);
     }
     say(`  round ${round + 1} of ${sizes.growth.rounds}`);
   }
@@ -200,7 +206,7 @@ export async function measureCrowd(
   const measure = async (): Promise<number[]> => {
     const results: number[] = [];
     for (let round = 0; round < sizes.growth.rounds; round++) {
-      results.push(...(await booth.take({ kind: 'process', jobs: sizes.processJobs })));
+      results.push(...(await booth.take(turn('process', sizes.processJobs))).figures);
     }
     return results;
   };
@@ -208,9 +214,9 @@ export async function measureCrowd(
 }
 
 async function warmUp(booth: Booth, redis: FreshRedis, sizes: Sizes): Promise<void> {
-  for (let turn = 0; turn < sizes.warmUps; turn++) {
+  for (let done = 0; done < sizes.warmUps; done++) {
     await redis.reset();
-    await booth.take({ kind: 'process', jobs: sizes.processJobs });
+    await booth.take(turn('process', sizes.processJobs));
   }
 }
 

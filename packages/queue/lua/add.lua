@@ -2,8 +2,8 @@
 -- add.lua: accepts plain jobs (a priority and a payload, nothing else) in two variadic commands, whatever their number.
 -- A call is repeated after a lost reply: `lane` and `seq` of its producer tell a repetition from a new call.
 -- KEYS jobs HASH, producer HASH, wake LIST, wait0 LIST, wait1 LIST, wait2 LIST, wait3 LIST, wait4 LIST, wait5 LIST
--- ARGV lane, seq, rememberMs, entries, lists
--- entries: msgpack {id, packed, id, packed, …}; lists: msgpack {priority, {id, …}, priority, {id, …}, …}
+-- ARGV lane, seq, rememberMs, entries, priority
+-- entries: msgpack {id, packed, id, packed, …}; priority: that of all of them, or '' when they differ
 -- Returns {'OK' | 'REPEAT' | 'ABANDONED', now ms}
 local waits = { [0] = wait0, wait1, wait2, wait3, wait4, wait5 }
 local time = redis.call('TIME')
@@ -14,10 +14,21 @@ if last then
   last = last:match('%d+') -- also of an abandoned call: those before it on its lane have been answered
   if tonumber(last) and tonumber(last) >= tonumber(seq) then return { 'REPEAT', now } end
 end
-local fields, queues = cmsgpack.unpack(entries), cmsgpack.unpack(lists)
+local fields, lists = cmsgpack.unpack(entries), {}
+if priority ~= '' then
+  local ids = {}
+  for i = 1, #fields, 2 do ids[(i + 1) / 2] = fields[i] end
+  lists[tonumber(priority)] = ids
+else
+  for i = 1, #fields, 2 do
+    local level = fields[i + 1]:byte(3) % 16
+    lists[level] = lists[level] or {}
+    table.insert(lists[level], fields[i])
+  end
+end
 redis.call('HSET', jobs, unpack(fields))
-for i = 1, #queues, 2 do
-  redis.call('RPUSH', waits[queues[i]], unpack(queues[i + 1]))
+for level = 0, 5 do
+  if lists[level] then redis.call('RPUSH', waits[level], unpack(lists[level])) end
 end
 redis.call('HSET', producer, lane, seq)
 redis.call('PEXPIRE', producer, rememberMs)

@@ -17,7 +17,7 @@ local now = now_ms()
 local function holder()
   for _, key in ipairs({ sessions, rescuing }) do
     for _, session in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-      if redis.call('HEXISTS', active .. session, id) == 1 then return session end
+      if token_in(active .. session, id) then return session end
     end
   end
 end
@@ -35,6 +35,7 @@ local function leave()
   end
   local session = holder()
   if session then
+    token_apart(active .. session, id)
     redis.call('HDEL', active .. session, id)
     free(packed)
     local list = redis.call('HGET', lanes .. session, 'cancelled')

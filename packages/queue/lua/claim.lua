@@ -11,13 +11,14 @@
 -- KEYS wait0 LIST, wait1 LIST, wait2 LIST, wait3 LIST, wait4 LIST, wait5 LIST, delayed ZSET, suspects LIST, inbox LIST
 -- KEYS groups HASH, group ZSET, fresh LIST, ring LIST, groupActive HASH, groupRate LIST, parked ZSET, rate LIST
 -- KEYS dependents HASH, chained LIST, ticks ZSET, stats HASH, events STREAM
--- ARGV session, lane, seq, want, list, runs, idle
+-- ARGV session, lane, seq, want, list, runs, whole, idle
 -- list: msgpack {'#', '#lane', id, …}, the ids being acknowledged; runs: msgpack {token, how many of them, …}
+-- whole: '1' to acknowledge the sheaf of this lane as well (sheaf.lua)
 -- idle: '1' when the worker runs nothing, so that it may take a suspect
--- Returns {'LEASE_LOST'}, {'STALE'} or {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, next due ms, flags,
+-- Returns {'LEASE_LOST'}, {'STALE'}, {'SPLIT'} (there is no sheaf: name the ids) or {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, next due ms, flags,
 --   ids not held any more, ids that need settle.lua, cancelled ids, priority of the list for take.lua or -1}
 -- flags: 1 inbox, 2 rescue, 4 drain for a suspect, 8 runs alone, 16 more is waiting, 32 on watch, 64 paused, 128 chain notices,
---   256 schedule due
+--   256 schedule due, 512 (in a repetition of take.lua) a sheaf
 local PROMOTED_PER_CALL = 200
 local CLAIM_BYTES = 8 * 1024 * 1024
 local BYTES_CHECKED_EVERY = 64 -- jobs; bounds how far a claim of large jobs can overshoot
@@ -28,8 +29,13 @@ local answer = early_answer()
 if answer then return answer end
 local conf = redis.call('HMGET', cfg, 'token', 'turn', 'rules', 'events', 'watch')
 acknowledge()
-if conf[4] and #names > 2 then
-  redis.call('XADD', events, 'MAXLEN', '~', conf[4], '*', 'type', 'done', 'id', table.concat(names, ' ', 3))
+if conf[4] then
+  if whole == '1' then
+    for _, id in ipairs(sheaf) do names[#names + 1] = id end
+  end
+  if #names > 2 then
+    redis.call('XADD', events, 'MAXLEN', '~', conf[4], '*', 'type', 'done', 'id', table.concat(names, ' ', 3))
+  end
 end
 
 local ids = {}
@@ -54,7 +60,7 @@ if room > 0 and rules.maxActive then
   local running = 0
   for key, fields in pairs({ [sessions] = META_FIELDS, [rescuing] = 0 }) do
     for _, other in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-      running = running + redis.call('HLEN', active .. other) - fields
+      running = running + redis.call('HLEN', active .. other) - fields + tied(active .. other)
     end
   end
   room = math.min(room, math.max(rules.maxActive - running, 0))

@@ -16,7 +16,7 @@ local running, workers = 0, 0
 for key, fields in pairs({ [sessions] = 3, [rescuing] = 0 }) do
   for _, session in ipairs(redis.call('ZRANGE', key, 0, -1)) do
     workers = workers + 1
-    running = running + redis.call('HLEN', active .. session) - fields
+    running = running + redis.call('HLEN', active .. session) - fields + tied(active .. session)
   end
 end
 local heads, lengths = {}, {}

@@ -25,7 +25,7 @@ local due = redis.call('ZSCORE', delayed, id)
 if due and tonumber(due) > now then return answer('delayed', tonumber(due)) end
 for _, key in ipairs({ sessions, rescuing }) do
   for _, session in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-    local token = redis.call('HGET', active .. session, id)
+    local token = token_in(active .. session, id)
     if token then return answer('active', 0, session, token) end
   end
 end

@@ -4,7 +4,7 @@
 -- ARGV session, id, token, kind, value, keep
 -- Returns 'OK', 'ALREADY' or 'LEASE_LOST'
 if not redis.call('ZSCORE', sessions, session) then return 'LEASE_LOST' end
-if redis.call('HGET', active .. session, id) ~= token then return 'ALREADY' end
+if token_apart(active .. session, id) ~= token then return 'ALREADY' end
 local packed = redis.call('HGET', jobs, id)
 local flags = packed:byte(1)
 if math.floor(flags / 16) % 2 == 0 then redis.call('HSET', jobs, id, string.char(flags + 16) .. packed:sub(2)) end

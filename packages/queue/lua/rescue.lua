@@ -19,6 +19,7 @@ if not session then
   redis.call('ZADD', rescuing, now, session)
   local description = redis.call('HGET', active .. session, '#') or '{}'
   redis.call('HSET', lanes .. session, 'worker', cjson.decode(description).name or session)
+  untie(active .. session)
   redis.call('HDEL', active .. session, '#', '#0', '#1')
 end
 local held = active .. session

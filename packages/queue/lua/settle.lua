@@ -13,7 +13,7 @@ local now = now_ms()
 local answer = { 'OK' }
 for _, item in ipairs(cmsgpack.unpack(items)) do
   local id, token, outcome, keep_ms, result, try, detail, print, title = unpack(item)
-  local packed = redis.call('HGET', active .. session, id) == token and redis.call('HGET', jobs, id)
+  local packed = token_apart(active .. session, id) == token and redis.call('HGET', jobs, id)
   if packed then
     redis.call('HDEL', active .. session, id)
     free(packed)

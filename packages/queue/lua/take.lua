@@ -5,10 +5,11 @@
 -- every 10 ms: that is how long a more urgent job, a due one or a group can be overlooked. Rules (pause, limits) and the event
 -- stream are never overlooked: when there are any, or when this session is on watch, the answer is 'LOOK', and nothing is done.
 -- KEYS cfg HASH, active HASH, lanes HASH, jobs HASH, wake LIST, wait LIST, dependents HASH, stats HASH
--- ARGV session, lane, seq, want, list, runs
+-- ARGV session, lane, seq, want, list, runs, whole, tie
 -- list: msgpack {'#', '#lane', id, …}, the ids being acknowledged; runs: msgpack {token, how many of them, …}
--- Returns {'LEASE_LOST'}, {'STALE'}, {'LOOK'} or {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, 0, flags (16: more is
---   waiting), ids not held any more, ids that need settle.lua, {}, -1}
+-- whole: '1' to acknowledge the sheaf of this lane as well; tie: '1' to get a sheaf (sheaf.lua)
+-- Returns {'LEASE_LOST'}, {'STALE'}, {'LOOK'}, {'SPLIT'} (there is no sheaf: name the ids) or {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, 0, flags (16: more is
+--   waiting, 512: a sheaf), ids not held any more, ids that need settle.lua, {}, -1}
 local BYTES_CHECKED_EVERY = 64
 local CLAIM_BYTES = 8 * 1024 * 1024
 
@@ -20,8 +21,8 @@ acknowledge()
 
 local ids = redis.call('LPOP', wait, want) or {}
 local token, given, count, bytes = '', {}, 0, 0
-local records = { lane, '' }
-local more = false
+local records, given_ids = { lane, '' }, {}
+local flags = 0
 if #ids > 0 then
   token = next_token(conf[1])
   redis.call('HSET', cfg, 'token', token)
@@ -38,8 +39,7 @@ if #ids > 0 then
       if packed and #packed >= 8 then
         given[count + 1] = id
         given[count + 2] = packed
-        records[count + 3] = id
-        records[count + 4] = token
+        given_ids[count / 2 + 1] = id
         count = count + 2
         bytes = bytes + #packed
       else
@@ -51,10 +51,19 @@ if #ids > 0 then
   end
 end
 records[2] = seq .. ':' .. token
+if tie == '1' and count > 0 then
+  records[2] = records[2] .. '=' .. cmsgpack.pack(given_ids)
+  flags = flags + 512
+else
+  for i, id in ipairs(given_ids) do
+    records[2 * i + 1] = id
+    records[2 * i + 2] = token
+  end
+end
 redis.call('HSET', held, unpack(records))
 keep_answer()
 if redis.call('EXISTS', wait) == 1 then
-  more = true
+  flags = flags + 16
   if redis.call('EXISTS', wake) == 0 then redis.call('RPUSH', wake, 1) end
 end
-return { 'OK', token, now, cmsgpack.pack(given), 0, more and 16 or 0, refused, special, {}, -1 }
+return { 'OK', token, now, cmsgpack.pack(given), 0, flags, refused, special, {}, -1 }

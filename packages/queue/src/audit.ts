@@ -6,6 +6,7 @@
 //
 // One comparison proves nothing: the reply that brings a job may still be on its way. What is unknown in two of them, under the
 // same token, with no call under way that is older than the first, goes back and runs again.
+import { readHeld } from './held.js';
 import type { Partition } from './partition.js';
 
 export class Audit {
@@ -44,26 +45,15 @@ export class Audit {
     const before = this.#lastMs;
     this.#lastMs = nowMs;
     this.#underWay = true;
+    const { keys, link } = this.#partition;
     try {
-      return this.#judge(await this.#read(session), oldestCallMs() > before);
+      return this.#judge(await readHeld(link, keys.active + session), oldestCallMs() > before);
     } catch {
       // Redis is away; the worker says so elsewhere.
       return [];
     } finally {
       this.#underWay = false;
     }
-  }
-
-  async #read(session: string): Promise<Map<string, string>> {
-    const { keys, link } = this.#partition;
-    const reply = (await link.call('HGETALL', [keys.active + session])) as Buffer[];
-    const held = new Map<string, string>();
-    for (let i = 0; i < reply.length; i += 2) {
-      const id = reply[i]!.toString();
-      // The session's description and its lanes.
-      if (!id.startsWith('#')) held.set(id, reply[i + 1]!.toString());
-    }
-    return held;
   }
 
   #judge(held: Map<string, string>, isConclusive: boolean): { id: string; token: string }[] {

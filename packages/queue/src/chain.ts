@@ -21,6 +21,7 @@
 // their end, with their results; `keepResultMs` makes it longer.
 import { isSluiceError } from '@sluice/base';
 import { withOwnId } from './durability.js';
+import type { AddAnswer, NewJob } from './call.js';
 import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
 import { randomName } from './ids.js';
@@ -29,7 +30,6 @@ import { checkName } from './options.js';
 import type { AddOptions, FailurePolicy, JobRef } from './options.js';
 import { Partition, partitionOf } from './partition.js';
 import { Producer } from './producer.js';
-import type { AddAnswer, NewJob } from './producer.js';
 import type { AddedJob, AnyQueue, Queue } from './queue.js';
 
 const maxNodes = 1_000;
@@ -342,11 +342,9 @@ async function carryOut(
   const free = nodes.filter((node) => node.refs.length === 0);
   for (const group of [...byPartition(waiting), ...byPartition(free)]) {
     const { queue: name, partition } = group[0]!;
-    const producer = producerAt(queue, queues, name, partition);
-    const added = await producer.addMany(
-      group.map(({ job, refs, policy }) => ({ ...job, after: { refs, policy } })),
-    );
-    group.forEach((node, i) => answers.set(node, added![i]!));
+    const batch = producerAt(queue, queues, name, partition).gather();
+    for (const { job, refs, policy } of group) batch.add({ ...job, after: { refs, policy } });
+    for (const [i, answer] of await batch.send()) answers.set(group[i]!, answer);
     failPoint('chain.added');
     await step('added');
   }

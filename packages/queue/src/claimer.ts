@@ -49,6 +49,7 @@ const flags = {
   paused: 64,
   notices: 128,
   ticks: 256,
+  sheaf: 512,
 } as const;
 
 interface Lane {
@@ -56,16 +57,15 @@ interface Lane {
   name: string;
   seq: number;
   busy: boolean;
-  /** When its call began, and the acknowledgements in it. */
+  /** When its call began, and the acknowledgements in it: ids by token. */
   sinceMs: number;
-  acks: readonly string[];
+  acks: [token: string, ids: string[]][];
+  /** Its last claim, when Redis keeps that tied together (sheaf.lua). */
+  sheaf: { token: string; size: number } | undefined;
 }
 
 type ClaimReply = [Buffer, Buffer, number, Buffer, number, number, Buffer[], Buffer[], Buffer[], number];
-type ClaimArguments = Record<
-  'session' | 'lane' | 'seq' | 'want' | 'list' | 'runs' | 'idle',
-  string | number | Buffer
->;
+type Acks = Record<'list' | 'runs' | 'whole', string | Buffer>;
 
 export class Claimer {
   readonly partition: Partition;
@@ -171,6 +171,7 @@ export class Claimer {
           busy: false,
           sinceMs: 0,
           acks: [],
+          sheaf: undefined,
         }));
         this.#beat = beat;
         this.#earliestDeadlineMs = 0;
@@ -256,11 +257,13 @@ export class Claimer {
     for (;;) {
       const idle = this.#lanes.filter((lane) => !lane.busy);
       if (idle.length === 0) return;
-      const isIdle = this.#worker.isIdle();
-      const short = !isIdle && !this.#lookDue && this.#mayTake();
-      const want = this.#wanted(idle.length, short);
+      const short = !this.#lookDue && this.#mayTake();
+      // A call that may bring a suspect, which runs alone, asks for all slots: no other claims until it is answered.
+      const isIdle = !short && this.#worker.isIdle();
+      const want = this.#wanted(isIdle ? 1 : idle.length, short);
       if (this.#ackCount === 0 && !this.#lookDue && !(this.#hungry && want > 0)) break;
-      void this.#call(idle[0]!, want, isIdle, short);
+      const lane = idle.find((each) => this.#endedSheaf(each)) ?? idle[0]!;
+      void this.#call(lane, want, isIdle && want > 0, short);
     }
     if (!this.#hungry && this.#worker.hasRoom() && !this.#closing) this.#tokenWaiter.listen();
   }
@@ -298,33 +301,35 @@ export class Claimer {
     return Math.min(maxClaim, Math.ceil(free / idleLanes));
   }
 
-  /** The acknowledgements of one call, as claim.lua wants them: all ids in one list, and how many belong to each token. */
-  #takeAcks(lane: Lane): { list: Buffer; runs: Buffer } {
-    const ids: string[] = [];
-    const runs: WireValue[] = [];
-    let bytes = 20;
+  /** The ids of a lane's sheaf, once all of its jobs have ended. */
+  #endedSheaf({ sheaf }: Lane): string[] | undefined {
+    const ids = sheaf && this.#acks.get(sheaf.token);
+    return ids?.length === sheaf?.size ? ids : undefined;
+  }
+
+  /** Takes what this lane's next call acknowledges. */
+  #takeAcks(lane: Lane): void {
+    lane.acks = [];
+    let room = maxAcksPerCall;
+    const whole = this.#endedSheaf(lane);
+    if (whole) {
+      this.#acks.delete(lane.sheaf!.token);
+      lane.acks.push([lane.sheaf!.token, whole]);
+      room -= whole.length;
+    } else {
+      lane.sheaf = undefined; // The call will untie it.
+    }
+    const others = this.#lanes.filter((other) => other !== lane && this.#endedSheaf(other));
     for (const [token, finished] of this.#acks) {
-      if (ids.length === maxAcksPerCall) break;
-      const taken =
-        finished.length <= maxAcksPerCall - ids.length
-          ? finished
-          : finished.slice(0, maxAcksPerCall - ids.length);
+      if (room <= 0) break;
+      if (others.some(({ sheaf }) => sheaf!.token === token)) continue;
+      const taken = finished.length <= room ? finished : finished.slice(0, room);
       if (taken === finished) this.#acks.delete(token);
       else this.#acks.set(token, finished.slice(taken.length));
-      for (const id of taken) {
-        ids.push(id);
-        bytes += 5 + id.length * 3;
-      }
-      runs.push(token, taken.length);
+      lane.acks.push([token, taken]);
+      room -= taken.length;
     }
-    this.#ackCount -= ids.length;
-    lane.acks = ids;
-    const list = new Packer(bytes);
-    list.array(ids.length + 2);
-    list.short('#');
-    list.short(lane.name);
-    for (const id of ids) list.text(id);
-    return { list: list.take(), runs: pack(runs) };
+    this.#ackCount -= maxAcksPerCall - room;
   }
 
   async #call(lane: Lane, want: number, idle: boolean, short: boolean): Promise<void> {
@@ -335,18 +340,13 @@ export class Claimer {
     lane.sinceMs = this.#lastCallMs;
     if (want > 0) this.lastTurn = this.#worker.nextTurn();
     this.#worker.reserve(want);
+    if (idle) this.#worker.asksForSuspect(true);
     const { session } = this;
-    const args = {
-      session,
-      lane: lane.name,
-      seq: lane.seq,
-      want,
-      ...this.#takeAcks(lane),
-      idle: idle ? '1' : '0',
-    };
+    this.#takeAcks(lane);
     failPoint('claim.collected');
-    const reply = await this.#claim(args, short);
+    const reply = await this.#claim(lane, want, idle, short);
     failPoint('claim.replied');
+    if (idle) this.#worker.asksForSuspect(false);
     lane.busy = false;
     lane.acks = [];
     this.#worker.reserve(-want);
@@ -355,19 +355,34 @@ export class Claimer {
     if (reply[0].toString() === 'LEASE_LOST') return this.#lose('LEASE_LOST');
     if (reply[0].toString() === 'STALE')
       throw new Error(`lane ${lane.name} of ${session} went back to ${lane.seq}`);
-    this.#receive(reply as ClaimReply);
+    this.#receive(lane, reply as ClaimReply);
   }
 
-  async #claim(args: ClaimArguments, short: boolean): Promise<[Buffer, ...unknown[]] | undefined> {
+  async #claim(
+    lane: Lane,
+    want: number,
+    idle: boolean,
+    short: boolean,
+  ): Promise<[Buffer, ...unknown[]] | undefined> {
+    const { session } = this;
+    const call = { session, lane: lane.name, seq: lane.seq, want };
+    let acks = encodeAcks(lane, lane.sheaf !== undefined);
     if (short) {
-      const reply = await this.#untilAnswered('take', args, this.#listKeys[this.#plainList]);
-      if (reply?.[0].toString() !== 'LOOK') return reply;
+      const tie = this.#worker.isQuick() ? '1' : '0';
+      const keys = this.#listKeys[this.#plainList];
+      const reply = await this.#untilAnswered('take', { ...call, ...acks, tie }, keys);
+      if (reply?.[0].toString() !== 'LOOK' && reply?.[0].toString() !== 'SPLIT') return reply;
     }
     this.#lastLookMs = this.#lastCallMs;
-    return this.#untilAnswered('claim', args);
+    for (;;) {
+      const reply = await this.#untilAnswered('claim', { ...call, ...acks, idle: idle ? '1' : '0' });
+      if (reply?.[0].toString() !== 'SPLIT') return reply;
+      // Somebody untied the sheaf: its jobs are named one by one.
+      acks = encodeAcks(lane, false);
+    }
   }
 
-  #receive(reply: ClaimReply): void {
+  #receive(lane: Lane, reply: ClaimReply): void {
     const [, token, nowMs, jobs, dueMs, bits, refused, special, cancelled, plainList] = reply;
     this.partition.clock.observe(nowMs);
     if (plainList >= 0) this.#plainList = plainList;
@@ -376,7 +391,9 @@ export class Claimer {
     for (const id of refused) this.#worker.refused(id.toString());
     // Somebody began to wait for these while they ran: they end with a notice.
     for (const id of special) this.#settleLate(id.toString());
-    const count = this.#dispatch(token.toString('latin1'), jobs, (bits & flags.alone) !== 0, nowMs);
+    const name = token.toString('latin1');
+    const count = this.#dispatch(name, jobs, (bits & flags.alone) !== 0, nowMs);
+    lane.sheaf = bits & flags.sheaf ? { token: name, size: count } : undefined;
     failPoint('claim.dispatched');
     this.#worker.nursing(this, (bits & flags.drain) !== 0);
     this.#hungry = count > 0 || (bits & (flags.more | flags.drain)) === flags.more;
@@ -389,7 +406,9 @@ export class Claimer {
     if (bits & flags.notices) void this.duties.deliverNotices();
     if (bits & flags.ticks) void this.duties.runSchedules().then(() => this.look());
     this.duties.sweepSometimes();
-    this.pump();
+    // Quick handlers end before the next turn of the loop: their acknowledgements then travel with the next claim.
+    if (count > 0 && this.#worker.isQuick()) this.flushSoon();
+    else this.pump();
     this.#worker.checkDrained();
   }
 
@@ -442,7 +461,8 @@ export class Claimer {
 
   #knows(id: string, token: string): boolean {
     if (this.#worker.runs(this, id) || this.#ending.has(id)) return true;
-    return this.#acks.get(token)?.includes(id) === true || this.#lanes.some((lane) => lane.acks.includes(id));
+    if (this.#acks.get(token)?.includes(id)) return true;
+    return this.#lanes.some(({ acks }) => acks.some(([, ids]) => ids.includes(id)));
   }
 
   #wakeAt(dueMs: number, nowMs: number): void {
@@ -519,6 +539,24 @@ export class Claimer {
     if (this.#closing) return;
     void this.open().catch((error: unknown) => this.#worker.degraded(error, this));
   }
+}
+
+/** As claim.lua wants them: all ids in one list, and how many belong to each token. The sheaf of the lane needs no names. */
+function encodeAcks({ name, acks }: Lane, whole: boolean): Acks {
+  const named = whole ? acks.slice(1) : acks;
+  let count = 2;
+  let bytes = 20;
+  for (const [, ids] of named) {
+    count += ids.length;
+    for (const id of ids) bytes += 5 + id.length * 3;
+  }
+  const list = new Packer(bytes);
+  list.array(count);
+  list.short('#');
+  list.short(name);
+  for (const [, ids] of named) for (const id of ids) list.text(id);
+  const runs = pack(named.flatMap(([token, ids]): WireValue[] => [token, ids.length]));
+  return { list: list.take(), runs, whole: whole ? '1' : '0' };
 }
 
 /** Items of settle.lua and retry.lua begin with the id. */

@@ -15,6 +15,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isSluiceError } from '@sluice/base';
 import { RedisLink, redisErrors } from '@sluice/redis';
 import type { RedisTarget } from '@sluice/redis';
+import type { AddAnswer, NewJob } from './call.js';
 import { queueErrors } from './errors.js';
 import { checkCount, defaultRememberMs } from './options.js';
 import type { Durability } from './options.js';
@@ -22,7 +23,6 @@ import { flag } from './packed.js';
 import type { StoredOptions } from './packed.js';
 import { Partition } from './partition.js';
 import { Producer } from './producer.js';
-import type { AddAnswer, NewJob } from './producer.js';
 import type { AddedJob, AnyQueue } from './queue.js';
 
 const defaultTimeoutMs = 1_000;

@@ -15,6 +15,7 @@ import { failPoint } from './failPoint.js';
 import { describeError } from './fingerprint.js';
 import { sharedNowMs } from './heartbeat.js';
 import type { FromThread, ToThread, Watched } from './heartbeat.js';
+import { readHeld } from './held.js';
 import { encodeAttempt } from './history.js';
 import type { PartitionKeys } from './keys.js';
 import { unpackJob } from './packed.js';
@@ -92,19 +93,14 @@ async function guard(watched: Watched, stopped: AbortSignal): Promise<void> {
 async function failWhatIsOutOfTime(watched: Watched): Promise<boolean> {
   const link = linkTo(watched);
   const keys = keysOf(watched);
-  const held = keys.active + watched.session;
-  const ids = ((await link.call('hkeys', [held])) as Buffer[])
-    .map(String)
-    .filter((id) => !id.startsWith('#'));
-  if (ids.length === 0) return false;
-  const tokens = (await link.call('hmget', [held, ...ids])) as (Buffer | null)[];
+  const tokens = await readHeld(link, keys.active + watched.session);
+  if (tokens.size === 0) return false;
   const time = (await link.call('time', [])) as Buffer[];
   const nowMs = Number(time[0]) * 1000 + Number(time[1]) / 1000;
   const settling: WireValue[] = [];
   const returning: WireValue[] = [];
   let outOfTime = 0;
-  for (const [i, id] of ids.entries()) {
-    const token = String(tokens[i]);
+  for (const [id, token] of tokens) {
     const packed = (await link.call('hget', [keys.jobs, id])) as Buffer | null;
     if (!packed) continue;
     const job = unpackJob(packed);

@@ -11,6 +11,7 @@
 // interrupted in between adds it again under the same id, which adds it once.
 import { buryDetail } from './dead.js';
 import { withOwnId } from './durability.js';
+import type { NewJob } from './call.js';
 import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
 import { describeError } from './fingerprint.js';
@@ -19,7 +20,6 @@ import { prepareOptions } from './options.js';
 import type { AddOptions } from './options.js';
 import { flag } from './packed.js';
 import type { Partition } from './partition.js';
-import type { NewJob } from './producer.js';
 import type { AnyQueue } from './queue.js';
 
 const messagesPerCall = 100;

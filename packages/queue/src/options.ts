@@ -83,11 +83,14 @@ const plainByPriority: PreparedOptions[] = [0, 1, 2, 3, 4, 5].map((priority) => 
   group: undefined,
 }));
 
+/** Of a job that is added without any. */
+export const plainOptions = plainByPriority[defaultPriority]!;
+
 export function prepareOptions(
   options: AddOptions | undefined,
   trace?: Record<string, string>,
 ): PreparedOptions {
-  if (!options && !trace) return plainByPriority[defaultPriority]!;
+  if (!options && !trace) return plainOptions;
   const given = options ?? {};
   const priority = given.priority ?? defaultPriority;
   check(

@@ -9,49 +9,20 @@
 // A repetition under that id asks the script first: if the original arrived, its answer holds; if not, it is marked as
 // abandoned (a late arrival is then refused) and the job is added under its id.
 import { isSluiceError } from '@sluice/base';
+import { Call, isPlain, maxJobsPerCall, packItems } from './call.js';
+import type { AddAnswer, NewJob } from './call.js';
 import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
 import { randomName } from './ids.js';
 import type { PartitionKeys } from './keys.js';
-import type { FailurePolicy, PreparedOptions } from './options.js';
-import { headerBytes, makeHeader, writeHeader } from './packed.js';
 import type { Partition } from './partition.js';
-import { Packer } from './wire.js';
 
 /** Singles that meet in one tick are sent in calls of this size, so that Redis and this process work at the same time. */
 const coalescedJobs = 250;
-export const maxJobsPerCall = 1_000;
-const maxBytesPerCall = 1024 * 1024;
 const maxLanes = 8;
 /** More pending adds than this means that nobody awaits them. */
 const maxPendingJobs = 1_000_000;
 const rememberMs = 600_000;
-
-export interface NewJob {
-  id: string;
-  payload: string | Uint8Array;
-  flags: number;
-  options: PreparedOptions;
-  after?: { refs: string[]; policy: FailurePolicy } | undefined;
-  dead?: { detail: string; print: string; title: string } | undefined;
-}
-
-export interface AddAnswer {
-  queue: string;
-  id: string;
-  duplicate: boolean;
-}
-
-interface Call {
-  jobs: NewJob[];
-  bytes: number;
-  /** Producer, lane and number, once it has been sent. With a job's position in the call that is the job's request id. */
-  request: string;
-  /** The answers, or nothing when all jobs were added as they are: that is all a plain call can say. */
-  promise: Promise<AddAnswer[] | undefined>;
-  resolve: (answers: AddAnswer[] | undefined) => void;
-  reject: (error: unknown) => void;
-}
 
 interface Lane {
   number: number;
@@ -67,67 +38,67 @@ export class Producer {
   #idleLanes: Lane[] = [];
   #lanesMade = 0;
   #lanesInUse = 0;
-  #open: { plain: Call | undefined; special: Call | undefined } = { plain: undefined, special: undefined };
+  readonly #open: OpenCalls;
   #ready: Call[] = [];
   #pendingJobs = 0;
   #flushPlanned = false;
+  #onRelief: (() => void)[] = [];
 
   constructor(queue: string, partition: Partition, deadlineMs: number) {
     this.#queue = queue;
     this.#partition = partition;
     this.#keys = { ...partition.keys, producer: partition.keys.producer + this.id };
     this.#deadlineMs = deadlineMs;
+    this.#open = new OpenCalls(coalescedJobs, partition, (call) => this.#ready.push(call));
   }
 
   /** Accepts one job; it travels with whatever else is added in this tick. */
   add(job: NewJob): Promise<AddAnswer> {
-    const call = this.#join(job, coalescedJobs);
-    const position = call.jobs.length - 1;
+    this.#countOne();
+    const [call, position] = this.#open.add(job);
     if (!this.#flushPlanned) {
       this.#flushPlanned = true;
       setImmediate(() => {
         this.#flushPlanned = false;
-        this.#closeOpenCalls();
+        this.#open.close();
         this.#pump();
       });
     }
+    const { id } = job;
     // One promise per add: an async function would make three, and this runs a hundred thousand times a second.
     return call.promise.then(
-      (answers) => answers?.[position] ?? { queue: this.#queue, id: job.id, duplicate: false },
+      (answers) => answers?.[position] ?? { queue: this.#queue, id, duplicate: false },
       (error: unknown) => {
-        throw this.#explain(error, job.id, `${call.request}.${position}`);
+        throw this.#explain(error, id, `${call.request}.${position}`);
       },
     );
   }
 
-  /** Accepts many jobs; the answers are in their order, or nothing when all of them were added as they are. */
-  async addMany(jobs: NewJob[]): Promise<AddAnswer[] | undefined> {
-    const joined = new Set<Call>();
-    // A call holds either plain or special jobs. Only the answers of special ones say more than "added".
-    const places = new Map<number, [Call, number]>();
-    for (let i = 0; i < jobs.length; i++) {
-      const call = this.#join(jobs[i]!, maxJobsPerCall);
-      joined.add(call);
-      if (!isPlain(jobs[i]!)) places.set(i, [call, call.jobs.length - 1]);
-    }
-    this.#closeOpenCalls();
+  /** Many jobs that one call of the user adds. */
+  gather(): Batch {
+    return new Batch(this.#partition, this);
+  }
+
+  /** @internal Sends a call as soon as a lane is free. */
+  enqueue(call: Call): void {
+    this.#pendingJobs += call.size;
+    this.#ready.push(call);
     this.#pump();
-    const calls = [...joined];
+  }
+
+  /** @internal Resolves when every call that is ready has found a lane; nothing when they all have. */
+  relief(): Promise<void> | undefined {
+    if (this.#ready.length === 0) return undefined;
+    return new Promise((resolve) => this.#onRelief.push(resolve));
+  }
+
+  /** @internal Waits until all of them are answered; throws what went wrong with the first that was not. */
+  async settle(calls: Call[]): Promise<void> {
     const outcomes = await Promise.allSettled(calls.map((call) => call.promise));
     outcomes.forEach((outcome, i) => {
       if (outcome.status === 'fulfilled') return;
-      throw this.#explain(outcome.reason, calls[i]!.jobs[0]!.id, `${calls[i]!.request}.0`);
+      throw this.#explain(outcome.reason, calls[i]!.firstId, `${calls[i]!.request}.0`);
     });
-    if (places.size === 0) return undefined;
-    const answers = await Promise.all(
-      jobs.map(async (job, i) => {
-        const place = places.get(i);
-        return place
-          ? (await place[0].promise)![place[1]]!
-          : { queue: this.#queue, id: job.id, duplicate: false };
-      }),
-    );
-    return answers;
   }
 
   /** One call of its own, outside the lanes: a repetition, a call on another connection, or messages from the inbox. */
@@ -159,32 +130,11 @@ export class Producer {
     }
   }
 
-  #join(job: NewJob, most: number): Call {
+  #countOne(): void {
     if (this.#pendingJobs >= maxPendingJobs) {
       throw queueErrors.ADD_BACKLOG({ queue: this.#queue, pending: this.#pendingJobs });
     }
-    const kind = isPlain(job) ? 'plain' : 'special';
-    const bytes = boundOf(job);
-    let call = this.#open[kind];
-    if (call && (call.jobs.length >= most || call.bytes + bytes > maxBytesPerCall)) {
-      this.#ready.push(call);
-      call = undefined;
-    }
-    if (!call) {
-      call = newCall();
-      this.#open[kind] = call;
-    }
-    call.jobs.push(job);
-    call.bytes += bytes;
     this.#pendingJobs++;
-    return call;
-  }
-
-  #closeOpenCalls(): void {
-    const { plain, special } = this.#open;
-    if (plain) this.#ready.push(plain);
-    if (special) this.#ready.push(special);
-    this.#open = { plain: undefined, special: undefined };
   }
 
   #pump(): void {
@@ -205,7 +155,7 @@ export class Producer {
   async #send(lane: Lane, call: Call): Promise<void> {
     call.request = `${this.id}.${lane.number}.${lane.seq}`;
     try {
-      const answers = isPlain(call.jobs[0]!)
+      const answers = call.isPlain
         ? await this.#sendPlain(lane, call)
         : (await this.#sendSpecial(this.#partition, this.#keys, String(lane.number), lane.seq, call.jobs))
             .answers;
@@ -217,40 +167,19 @@ export class Producer {
       call.reject(error);
     } finally {
       this.#lanesInUse--;
-      this.#pendingJobs -= call.jobs.length;
+      this.#pendingJobs -= call.size;
       this.#pump();
+      if (this.#ready.length === 0) for (const resolve of this.#onRelief.splice(0)) resolve();
     }
   }
 
   async #sendPlain(lane: Lane, call: Call): Promise<undefined> {
-    const { jobs } = call;
-    const createdMs = this.#partition.clock.nowMs();
-    const entries = new Packer(call.bytes + 5);
-    const idsByPriority: string[][] = [];
-    entries.array(jobs.length * 2);
-    const headers: Buffer[] = [];
-    for (const job of jobs) {
-      const kind = job.flags * 8 + job.options.priority;
-      headers[kind] ??= makeHeader(job.flags, job.options.priority, createdMs);
-      entries.short(job.id);
-      const start = entries.begin();
-      entries.rawBytes(headers[kind]);
-      writePayload(entries, job);
-      entries.end(start);
-      (idsByPriority[job.options.priority] ??= []).push(job.id);
-    }
-    const lists = new Packer(jobs.length * 33 + 100);
-    lists.array(idsByPriority.filter(Boolean).length * 2);
-    idsByPriority.forEach((ids, priority) => {
-      lists.int(priority);
-      lists.array(ids.length);
-      for (const id of ids) lists.short(id);
-    });
+    const { entries, priority } = call.packed;
     failPoint('add.packed');
     const reply = (await this.#partition.runWith(
       this.#keys,
       'add',
-      { lane: lane.number, seq: lane.seq, rememberMs, entries: entries.take(), lists: lists.take() },
+      { lane: lane.number, seq: lane.seq, rememberMs, entries, priority },
       { deadlineMs: this.#deadlineMs },
     )) as [Buffer, number];
     failPoint('add.replied');
@@ -266,17 +195,14 @@ export class Producer {
     how: { inbox?: { taken: string; count: number } | undefined; position?: number } = {},
   ): Promise<{ status: string; answers: AddAnswer[] }> {
     const { inbox, position = 0 } = how;
-    const createdMs = partition.clock.nowMs();
-    const items = new Packer(jobs.reduce((sum, job) => sum + itemBound(job), 100));
-    items.array(jobs.length);
-    for (const job of jobs) writeItem(items, job, createdMs);
+    const items = packItems(jobs, partition.clock.nowMs());
     const inboxTaken = inbox?.taken ?? '0';
     const inboxCount = inbox?.count ?? 0;
     failPoint('addEach.packed');
     const reply = (await partition.runWith(
       keys,
       'addEach',
-      { lane, seq, rememberMs, items: items.take(), inboxTaken, inboxCount },
+      { lane, seq, rememberMs, items, inboxTaken, inboxCount },
       { deadlineMs: this.#deadlineMs },
     )) as [Buffer, number, Buffer[]];
     failPoint('addEach.replied');
@@ -299,6 +225,81 @@ export class Producer {
   }
 }
 
+/** The calls that are being filled: one for plain jobs, one for special ones. Full ones are handed on. */
+class OpenCalls {
+  readonly #most: number;
+  readonly #partition: Partition;
+  readonly #full: (call: Call) => void;
+  #plain: Call | undefined;
+  #special: Call | undefined;
+
+  constructor(most: number, partition: Partition, full: (call: Call) => void) {
+    this.#most = most;
+    this.#partition = partition;
+    this.#full = full;
+  }
+
+  /** The call that the job travels with, and its position there. */
+  add(job: NewJob): [Call, number] {
+    const plain = isPlain(job);
+    let call = plain ? this.#plain : this.#special;
+    if (!call?.hasRoomFor(job, this.#most)) {
+      if (call) this.#full(call);
+      call = new Call(plain, this.#partition.clock.nowMs());
+      if (plain) this.#plain = call;
+      else this.#special = call;
+    }
+    return [call, call.add(job)];
+  }
+
+  close(): void {
+    if (this.#plain) this.#full(this.#plain);
+    if (this.#special) this.#full(this.#special);
+    this.#plain = undefined;
+    this.#special = undefined;
+  }
+}
+
+/** Jobs that are added by one call of the user. They are on their way as soon as they fill a call. */
+export class Batch {
+  readonly #calls: Call[] = [];
+  readonly #open: OpenCalls;
+  readonly #producer: Producer;
+  /** Where the special jobs are. Only their answers say more than "added". */
+  readonly #special = new Map<number, [Call, number]>();
+  #size = 0;
+
+  constructor(partition: Partition, producer: Producer) {
+    this.#producer = producer;
+    this.#open = new OpenCalls(maxJobsPerCall, partition, (call) => {
+      this.#calls.push(call);
+      producer.enqueue(call);
+    });
+  }
+
+  add(job: NewJob): void {
+    const place = this.#open.add(job);
+    if (!place[0].isPlain) this.#special.set(this.#size, place);
+    this.#size++;
+  }
+
+  /** Jobs come faster than Redis takes them: something to wait for. */
+  relief(): Promise<void> | undefined {
+    return this.#producer.relief();
+  }
+
+  /** Resolves when all of them are added; the answers that say more than that, by the position of their jobs. */
+  async send(): Promise<Map<number, AddAnswer>> {
+    this.#open.close();
+    await this.#producer.settle(this.#calls);
+    const answers = new Map<number, AddAnswer>();
+    for (const [index, [call, position]] of this.#special) {
+      answers.set(index, (await call.promise)![position]!);
+    }
+    return answers;
+  }
+}
+
 function parseRequestId(requestId: string): [string, string, number, number] {
   const match = /^([\w-]+)\.(\d+)\.(\d+)\.(\d+)$/.exec(requestId);
   if (!match) {
@@ -309,71 +310,6 @@ function parseRequestId(requestId: string): [string, string, number, number] {
     });
   }
   return [match[1]!, match[2]!, Number(match[3]), Number(match[4])];
-}
-
-function isPlain(job: NewJob): boolean {
-  return job.options.plain && !job.after && !job.dead;
-}
-
-function newCall(): Call {
-  let resolve!: Call['resolve'];
-  let reject!: Call['reject'];
-  const promise = new Promise<AddAnswer[] | undefined>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  // A call that fails while its callers are still being collected must not end the process.
-  promise.catch(() => {});
-  return { jobs: [], bytes: 0, request: '', promise, resolve, reject };
-}
-
-/** An upper bound of what a job takes on the wire: exact lengths would mean encoding it twice. */
-function boundOf(job: NewJob): number {
-  if (!isPlain(job)) return itemBound(job);
-  return payloadBound(job) + job.id.length * 3 + headerBytes + 16;
-}
-
-/** The same for an item of addEach.lua, which has twelve fields whatever the job is. */
-function itemBound(job: NewJob): number {
-  const refs = job.after ? job.after.refs.reduce((sum, ref) => sum + ref.length * 3 + 5, 0) : 0;
-  const dead = job.dead ? (job.dead.detail.length + job.dead.title.length) * 3 + 64 : 0;
-  const { json, uniqueKey } = job.options;
-  return (
-    payloadBound(job) + (job.id.length + json.length + uniqueKey.length) * 3 + refs + dead + headerBytes + 200
-  );
-}
-
-function payloadBound({ payload }: NewJob): number {
-  return typeof payload === 'string' ? payload.length * 3 : payload.length;
-}
-
-function writePayload(to: Packer, { payload }: NewJob): void {
-  if (typeof payload === 'string') to.raw(payload);
-  else to.rawBytes(payload);
-}
-
-function writeJob(to: Packer, job: NewJob, createdMs: number): void {
-  const start = to.begin();
-  writeHeader(to, job.options.flags | job.flags, job.options.priority, createdMs, job.options.json);
-  writePayload(to, job);
-  to.end(start);
-}
-
-function writeItem(to: Packer, job: NewJob, createdMs: number): void {
-  const { ownId, delayMs, runAtMs, uniqueKey, uniqueWindowMs } = job.options;
-  to.array(12);
-  to.text(job.id);
-  writeJob(to, job, createdMs);
-  to.int(ownId === undefined ? 0 : 1);
-  to.text(delayMs === undefined ? '' : String(delayMs));
-  to.text(runAtMs === undefined ? '' : String(Math.floor(runAtMs)));
-  to.text(uniqueKey);
-  to.text(uniqueWindowMs === undefined ? '' : String(uniqueWindowMs));
-  to.value(job.after?.refs ?? []);
-  to.text(job.after?.policy ?? '');
-  to.text(job.dead?.detail ?? '');
-  to.text(job.dead?.print ?? '');
-  to.text(job.dead?.title ?? '');
 }
 
 function decodeAnswers(queue: string, words: Buffer[], jobs: NewJob[], from: number): AddAnswer[] {

@@ -5,6 +5,7 @@ import { RedisLink, parseTarget } from '@sluice/redis';
 import type { RedisTarget } from '@sluice/redis';
 import { checkBackoff, defaultAttempts, defaultBackoff } from './backoff.js';
 import type { Backoff } from './backoff.js';
+import type { NewJob } from './call.js';
 import { deliverNotices, dependOn } from './chain.js';
 import { DeadLetters } from './dead.js';
 import { closeDurability, confirmCopies } from './durability.js';
@@ -12,13 +13,13 @@ import { queueErrors } from './errors.js';
 import { IdMaker } from './ids.js';
 import { countJobs, lookAtJob, readMinutes, waitForEnd } from './inspect.js';
 import type { JobView, MinuteStats, QueueCounts } from './inspect.js';
+import { toJson, writeEach } from './json.js';
 import { defaultPrefix, partitionKeys } from './keys.js';
-import { checkCount, checkMs, prepareOptions } from './options.js';
-import type { AddOptions, JobRef } from './options.js';
+import { checkCount, checkMs, plainOptions, prepareOptions } from './options.js';
+import type { AddOptions, JobRef, PreparedOptions } from './options.js';
 import { flag } from './packed.js';
 import { Partition, RedisClock, partitionOf } from './partition.js';
 import { Producer } from './producer.js';
-import type { AddAnswer, NewJob } from './producer.js';
 import { changeRules } from './rules.js';
 import type { Rules } from './rules.js';
 import { Schedules } from './schedule.js';
@@ -126,24 +127,43 @@ export class Queue<Data = unknown, Result = unknown> {
   /** Adds many jobs, in one call per thousand. */
   async addMany(jobs: readonly ({ data: Data } & AddOptions)[]): Promise<AddedJob[]> {
     await this.ready();
-    const prepared: NewJob[] = [];
     for (const job of jobs) {
-      const options = hasOptions(job) ? job : undefined;
-      if (options && (options.after || options.durability || options.requestId)) {
+      if (job.after || job.durability || job.requestId) {
         throw queueErrors.OPTION_INVALID({
           option: 'after, durability and requestId',
           value: 'given',
           allowed: 'used with add(), one job at a time',
         });
       }
-      prepared.push(
-        this.options.schema
-          ? await this.#prepareChecked(job.data, options)
-          : this.#prepare(job.data, options),
-      );
     }
-    const answers = await this.#addPrepared(prepared);
-    return answers ?? prepared.map(({ id }) => ({ queue: this.name, id, duplicate: false }));
+    const data = this.options.schema ? await this.#checkEach(jobs) : jobs.map((job) => job.data);
+    const written = writeEach(data);
+    // From here on nothing can be wrong with the jobs: none is sent before the last one is known to be good.
+    const options = this.#prepareEach(jobs);
+    for (const part of written) {
+      if (part.longest * 3 > this.#maxPayloadBytes)
+        for (const payload of part.cut()) this.#checkSize(payload);
+    }
+    const batches = this.#producers.map((producer) => producer.gather());
+    const added: AddedJob[] = [];
+    const places: number[][] = batches.map(() => []);
+    for (const part of written) {
+      for (const payload of part.cut()) {
+        const i = added.length;
+        const job = this.#makeJob(payload, jobs[i]!.id, options[i] ?? plainOptions);
+        const index = this.#partitionFor(job);
+        batches[index]!.add(job);
+        places[index]!.push(i);
+        added.push({ queue: this.name, id: job.id, duplicate: false });
+      }
+      for (const batch of batches) await batch.relief();
+    }
+    await Promise.all(
+      batches.map(async (batch, index) => {
+        for (const [at, answer] of await batch.send()) added[places[index]![at]!] = answer;
+      }),
+    );
+    return added;
   }
 
   /** Runs `handler` for each job, up to `concurrency` at a time. */
@@ -258,24 +278,42 @@ export class Queue<Data = unknown, Result = unknown> {
     return this.#prepare(checked, options);
   }
 
+  async #checkEach(jobs: readonly { data: Data }[]): Promise<unknown[]> {
+    const checked: unknown[] = [];
+    for (const { data } of jobs) checked.push(await validateWith(this.options.schema!, data));
+    return checked;
+  }
+
   #prepare(data: unknown, options: AddOptions | undefined): NewJob {
+    const payload = data instanceof Uint8Array ? data : toJson(data);
+    this.#checkSize(payload);
     const prepared = prepareOptions(options, this.options.tracing ? injectTrace() : undefined);
-    const id = options?.id ?? this.#ids.next();
-    if (data instanceof Uint8Array) {
-      this.#checkSize(data.length);
-      return { id, payload: data, flags: flag.binary, options: prepared };
-    }
-    const payload = toJson(data);
-    // A UTF-16 unit takes at most three bytes: most payloads need no exact count.
-    if (payload.length * 3 > this.#maxPayloadBytes) this.#checkSize(Buffer.byteLength(payload));
-    return { id, payload, flags: 0, options: prepared };
+    return this.#makeJob(payload, options?.id, prepared);
+  }
+
+  /** The options of each job that has any. */
+  #prepareEach(jobs: readonly AddOptions[]): PreparedOptions[] {
+    const trace = this.options.tracing ? injectTrace() : undefined;
+    const prepared: PreparedOptions[] = [];
+    jobs.forEach((job, i) => {
+      if (trace || hasOptions(job)) prepared[i] = prepareOptions(job, trace);
+    });
+    return prepared;
+  }
+
+  #makeJob(payload: string | Uint8Array, id: string | undefined, options: PreparedOptions): NewJob {
+    const flags = typeof payload === 'string' ? 0 : flag.binary;
+    return { id: id ?? this.#ids.next(), payload, flags, options };
   }
 
   get #maxPayloadBytes(): number {
     return this.options.maxPayloadBytes ?? defaultMaxPayloadBytes;
   }
 
-  #checkSize(bytes: number): void {
+  #checkSize(payload: string | Uint8Array): void {
+    // A UTF-16 unit takes at most three bytes: most payloads need no exact count.
+    if (payload.length * 3 <= this.#maxPayloadBytes) return;
+    const bytes = Buffer.byteLength(payload);
     if (bytes > this.#maxPayloadBytes) {
       throw queueErrors.PAYLOAD_TOO_LARGE({ bytes, maxBytes: this.#maxPayloadBytes });
     }
@@ -304,28 +342,6 @@ export class Queue<Data = unknown, Result = unknown> {
     if (options && (options.after || options.durability || options.requestId))
       return this.#addWithCare(job, options);
     return this.#producers[this.#partitionFor(job)]!.add(job);
-  }
-
-  /** The answers in the order of the jobs, or nothing when all of them were added as they are. */
-  async #addPrepared(jobs: NewJob[]): Promise<AddAnswer[] | undefined> {
-    if (this.partitions.length === 1) return this.#producers[0]!.addMany(jobs);
-    const buckets = new Map<number, number[]>();
-    jobs.forEach((job, i) => {
-      const index = this.#partitionFor(job);
-      const bucket = buckets.get(index);
-      if (bucket) bucket.push(i);
-      else buckets.set(index, [i]);
-    });
-    const answers: AddAnswer[] = [];
-    await Promise.all(
-      [...buckets].map(async ([index, places]) => {
-        const part = await this.#producers[index]!.addMany(places.map((i) => jobs[i]!));
-        places.forEach((place, k) => {
-          answers[place] = part?.[k] ?? { queue: this.name, id: jobs[place]!.id, duplicate: false };
-        });
-      }),
-    );
-    return answers;
   }
 
   async #addWithCare(job: NewJob, options: AddOptions): Promise<AddedJob> {
@@ -384,21 +400,6 @@ export class Queue<Data = unknown, Result = unknown> {
 function hasOptions(job: object): boolean {
   for (const name in job) if (name !== 'data') return true;
   return false;
-}
-
-function toJson(data: unknown): string {
-  if (data === undefined) return '';
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(data);
-  } catch (error) {
-    throw queueErrors.PAYLOAD_NOT_JSON(
-      { reason: error instanceof Error ? error.message : String(error) },
-      { cause: error },
-    );
-  }
-  if (text === undefined) throw queueErrors.PAYLOAD_NOT_JSON({ reason: `a ${typeof data} has no JSON form` });
-  return text;
 }
 
 function checkDefaults(options: Omit<QueueOptions<unknown>, 'schema'>): JobDefaults {

@@ -36,7 +36,7 @@ export const scripts = {
     folder,
     'add',
     ['jobs', 'producer', 'wake', ...waits],
-    ['lane', 'seq', 'rememberMs', 'entries', 'lists'],
+    ['lane', 'seq', 'rememberMs', 'entries', 'priority'],
   ),
   addEach: loadScript(folder, 'addEach', addEachKeys, addEachArguments, ['place', 'finish']),
   /** Messages in the inbox take memory already: making them jobs frees it, so it is allowed when memory is full. */
@@ -56,7 +56,7 @@ export const scripts = {
     ['lease'],
   ),
   renew: loadScript(folder, 'renew', ['cfg', 'sessions'], ['session', 'leaseMs'], ['lease']),
-  close: loadScript(folder, 'close', ['cfg', 'sessions', 'active', 'lanes', 'wake'], ['session']),
+  close: loadScript(folder, 'close', ['cfg', 'sessions', 'active', 'lanes', 'wake'], ['session'], ['sheaf']),
   rescue: loadScript(
     folder,
     'rescue',
@@ -67,7 +67,7 @@ export const scripts = {
       ...groupKeys,
     ],
     ['leaseMs', 'chunk'],
-    ['place', 'lease'],
+    ['place', 'lease', 'sheaf'],
   ),
   claim: loadScript(
     folder,
@@ -79,23 +79,24 @@ export const scripts = {
       ...groupKeys,
       ...(['groupRate', 'parked', 'rate', 'dependents', 'chained', 'ticks', 'stats', 'events'] as const),
     ],
-    ['session', 'lane', 'seq', 'want', 'list', 'runs', 'idle'],
-    ['place', 'acknowledge'],
+    ['session', 'lane', 'seq', 'want', 'list', 'runs', 'whole', 'idle'],
+    ['place', 'sheaf', 'acknowledge'],
   ),
   take: loadScript(
     folder,
     'take',
     ['cfg', 'active', 'lanes', 'jobs', 'wake', 'wait', 'dependents', 'stats'],
-    ['session', 'lane', 'seq', 'want', 'list', 'runs'],
-    ['acknowledge'],
+    ['session', 'lane', 'seq', 'want', 'list', 'runs', 'whole', 'tie'],
+    ['sheaf', 'acknowledge'],
   ),
-  settle: loadScript(folder, 'settle', leavingKeys, ['session', 'items'], ['place', 'finish']),
-  retry: loadScript(folder, 'retry', leavingKeys, ['session', 'items'], ['place', 'finish']),
+  settle: loadScript(folder, 'settle', leavingKeys, ['session', 'items'], ['place', 'finish', 'sheaf']),
+  retry: loadScript(folder, 'retry', leavingKeys, ['session', 'items'], ['place', 'finish', 'sheaf']),
   note: loadScript(
     folder,
     'note',
     ['sessions', 'active', 'jobs', 'progress', 'logs'],
     ['session', 'id', 'token', 'kind', 'value', 'keep'],
+    ['sheaf'],
   ),
   cancel: loadScript(
     folder,
@@ -111,7 +112,7 @@ export const scripts = {
       ...traceKeys,
     ],
     ['id', 'keepMs'],
-    ['place', 'finish'],
+    ['place', 'finish', 'sheaf'],
   ),
   rule: loadScript(
     folder,
@@ -235,6 +236,7 @@ export const scripts = {
       ...(['dead', 'deadInfo', 'groups', 'tries', 'progress', 'logs'] as const),
     ],
     ['id'],
+    ['sheaf'],
   ),
   count: loadScript(
     folder,
@@ -245,5 +247,6 @@ export const scripts = {
       ...(['delayed', 'suspects', 'inbox', 'blocked', 'dead', 'ended', 'group', 'fresh', 'ring'] as const),
     ],
     [],
+    ['sheaf'],
   ),
 } as const;

@@ -10,13 +10,21 @@ export function pack(value: WireValue): Buffer {
   return packer.take();
 }
 
-/** Writes into a buffer whose size the caller has bounded. */
+/** Writes into a buffer whose size the caller has bounded, or grows by `reserve`. */
 export class Packer {
   #buffer: Buffer;
   #at = 0;
 
   constructor(maxBytes: number) {
     this.#buffer = Buffer.allocUnsafeSlow(maxBytes);
+  }
+
+  /** Makes sure that so many bytes more can be written. */
+  reserve(bytes: number): void {
+    if (this.#at + bytes <= this.#buffer.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(this.#buffer.length * 4, this.#at + bytes));
+    this.#buffer.copy(larger, 0, 0, this.#at);
+    this.#buffer = larger;
   }
 
   array(length: number): void {

@@ -33,6 +33,7 @@ const tallyEveryMs = 1_000;
 /** Handlers that typically take less than this may be claimed for ahead: see `keepForThisTurn`. */
 const quickMs = 2;
 const smallestQuickSlots = 16;
+const suspectPatienceMs = 1_000;
 /** How much the newest run counts in what is typical. A few hundred quick runs in a row make a worker quick, one slow run ends it. */
 const typicalShare = 0.02;
 /** A job that was running whenever its worker died, this often, is taken for the cause. */
@@ -122,6 +123,8 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #stopping: Promise<void> | undefined;
   /** A suspect runs: nothing else is claimed until it ends. */
   #aloneRuns = 0;
+  /** Since when a call is under way that may bring a suspect. */
+  #suspectAskedMs = -Infinity;
   /** Lets its jobs end, in order to run a suspect alone. */
   #nursing: Claimer | undefined;
   /** Who of us, claimers and the worker that starts, gets no answer from Redis. */
@@ -204,8 +207,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   /** @internal How many jobs a claimer may claim now: hungry partitions share what is free, or take turns if it is too little. */
   claimable(claimer: Claimer, ahead: boolean): number {
-    if (this.#state !== 'running' || this.#aloneRuns > 0 || (this.#nursing && this.#runs.size > 0)) return 0;
-    const slots = ahead && this.#isQuick() ? this.#slots * 2 : this.#slots;
+    if (this.#state !== 'running' || this.#aloneRuns > 0 || this.#mayGetSuspect()) return 0;
+    if (this.#nursing && this.#runs.size > 0) return 0;
+    const slots = ahead && this.isQuick() ? this.#slots * 2 : this.#slots;
     const free = Math.max(0, slots - this.#runs.size - this.#reserved);
     if (this.#claimers.length === 1) return free;
     let hungry = 0;
@@ -233,6 +237,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   /** @internal Nothing runs and nothing is being claimed: a suspect may come. */
   isIdle(): boolean {
     return this.#runs.size === 0 && this.#reserved === 0;
+  }
+
+  /** @internal A call begins, or ends, that may bring a suspect. */
+  asksForSuspect(asks: boolean): void {
+    this.#suspectAskedMs = asks ? performance.now() : -Infinity;
   }
 
   /** @internal */
@@ -416,9 +425,14 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     this.#unstarted.push(run);
   }
 
-  /** Handlers end in the turn of the loop in which they start, or nearly. */
-  #isQuick(): boolean {
+  /** @internal Handlers end in the turn of the loop in which they start, or nearly. */
+  isQuick(): boolean {
     return this.#work.kind === 'single' && this.#slots >= smallestQuickSlots && this.#typicalMs < quickMs;
+  }
+
+  /** Nothing else is claimed meanwhile; but a partition that does not answer must not stop the others. */
+  #mayGetSuspect(): boolean {
+    return performance.now() - this.#suspectAskedMs < suspectPatienceMs;
   }
 
   async #checkThenStart(run: Run<Data>): Promise<void> {

@@ -14,7 +14,9 @@ test('groups of 100,000 dead letters are read in less than 50 ms, and so is a pa
     const bury = async (count: number, error: Error) => {
       const dead = buryDetail(describeError(error), 'test', Date.now(), 1);
       const jobs = await Promise.all(Array.from({ length: count }, async () => queue.prepare(1)));
-      await queue.producerFor(queue.partitions[0]!).addMany(jobs.map((job) => ({ ...job, dead })));
+      const batch = queue.producerFor(queue.partitions[0]!).gather();
+      for (const job of jobs) batch.add({ ...job, dead });
+      await batch.send();
     };
     const same = new Error('the same');
     for (let i = 0; i < 20; i++) {

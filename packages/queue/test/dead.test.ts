@@ -47,8 +47,9 @@ async function bury(queue: Queue, burials: Burial[]): Promise<string[]> {
     return { ...job, dead: buryDetail(describeError(error ?? new Error('it broke')), 'test', Date.now(), 1) };
   });
   for (const partition of queue.partitions) {
-    const here = jobs.filter((job) => queue.partitionOfJob(job) === partition);
-    if (here.length > 0) await queue.producerFor(partition).addMany(here);
+    const batch = queue.producerFor(partition).gather();
+    for (const job of jobs) if (queue.partitionOfJob(job) === partition) batch.add(job);
+    await batch.send();
   }
   return jobs.map(({ id }) => id);
 }
@@ -433,10 +434,10 @@ test('malformed bytes are kept as they came, and exported without loss', async (
   const [partition] = queue.partitions;
   const template = await queue.prepare(null);
   const dead = buryDetail(describeError(new Error('malformed')), 'inbox', Date.now(), 0);
-  await queue.producerFor(partition!).addMany([
-    { ...template, id: 'bytes', payload: bytes, flags: flag.foreign, dead },
-    { ...template, id: 'text', payload: text, flags: flag.foreign, dead },
-  ]);
+  const batch = queue.producerFor(partition!).gather();
+  batch.add({ ...template, id: 'bytes', payload: bytes, flags: flag.foreign, dead });
+  batch.add({ ...template, id: 'text', payload: text, flags: flag.foreign, dead });
+  await batch.send();
   await bury(queue, [
     { id: 'binary', data: Buffer.from([1, 2, 255]) },
     { id: 'json', data: { ok: [] } },

@@ -4,6 +4,7 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
+import { pack } from '../src/wire.js';
 import { eventually, Gathering, sleep, useRedis } from './setup.js';
 
 const bed = useRedis();
@@ -121,6 +122,38 @@ test('a job that kills its worker three times is buried, and runs alone after th
   await eventually(async () => (await queue.counts()).waiting === 0);
   assert.equal((await queue.counts()).dead, 1, 'its neighbours are not blamed');
   over = true;
+});
+
+test('a suspect runs alone on a worker that wakes up to many jobs at once', async (t) => {
+  const queue = bed.queue<string>(t);
+  await queue.add('suspect');
+  const partition = queue.partitions[0]!;
+  const description = JSON.stringify({ name: 'w' }).padEnd(80);
+  const open = (session: string) => partition.run('open', { session, leaseMs: 300, description });
+  await open('dies');
+  const acks = { list: pack(['#', '#0']), runs: pack([]), whole: '0' };
+  await partition.run('claim', { session: 'dies', lane: '#0', seq: 1, want: 1, ...acks, idle: '0' });
+  await sleep(200);
+  await open('lives'); // Somebody renews: this is no outage.
+  await sleep(150);
+  const [status] = (await partition.run('rescue', { leaseMs: 300, chunk: 10 })) as [Buffer];
+  assert.equal(status.toString(), 'RESCUED');
+  await queue.addMany(Array.from({ length: 60 }, () => ({ data: 'bystander' })));
+  const running = new Set<string>();
+  const beside: number[] = [];
+  const seen = new Gathering<string>();
+  queue.work(
+    async (job) => {
+      running.add(job.id);
+      await sleep(20);
+      if (job.data === 'suspect') beside.push(running.size - 1);
+      running.delete(job.id);
+      seen.push(job.data);
+    },
+    { concurrency: 20 },
+  );
+  await seen.reach(61);
+  assert.deepEqual(beside, [0]);
 });
 
 test('a job in a busy loop beyond its timeout is failed by the heartbeat thread, which ends the process', async (t) => {

@@ -61,8 +61,8 @@ const guards: Guard[] = [
     scripts: ['note'],
     cuts: [
       [
-        "if redis.call('HGET', active .. session, id) ~= token then",
-        "if not redis.call('HGET', active .. session, id) then",
+        'if token_apart(active .. session, id) ~= token then',
+        'if not token_apart(active .. session, id) then',
       ],
     ],
     story: lateReport,

@@ -43,6 +43,41 @@ test('two workers of concurrency 1 start two jobs of one second at once', async 
   assert.ok(Math.abs(first! - second!) < 300, `${Math.abs(first! - second!)} ms apart`);
 });
 
+test('jobs of quick handlers end once each, also when some fail, some leave traces and some are cancelled', async (t) => {
+  const queue = bed.queue<number>(t, { attempts: 2, backoff: { type: 'fixed', delayMs: 1 } });
+  const jobs = await queue.addMany(Array.from({ length: 6_000 }, (_, data) => ({ data })));
+  const runs = new Map<number, number>();
+  const refused: string[] = [];
+  const worker = queue.work(
+    async (job) => {
+      runs.set(job.data, (runs.get(job.data) ?? 0) + 1);
+      if (job.data % 251 === 3 && job.attempt === 1) throw new Error('once more');
+      if (job.data % 503 === 5) await job.progress(job.data);
+    },
+    { concurrency: 100 },
+  );
+  worker.on('refused', (id) => refused.push(id));
+  const cancelled = new Set<string>();
+  for (let i = 0; (await queue.counts()).waiting > 0; i++) {
+    const { id } = jobs[(i * 397) % jobs.length]!;
+    if ((await queue.cancel(id)) !== null) cancelled.add(id);
+  }
+  await eventually(async () => {
+    const { waiting, active, delayed } = await queue.counts();
+    return waiting + active + delayed === 0;
+  });
+  await worker.stop();
+  jobs.forEach(({ id }, i) => {
+    const expected = i % 251 === 3 ? 2 : 1;
+    if (!cancelled.has(id)) assert.equal(runs.get(i), expected, `job ${i}`);
+  });
+  assert.ok(refused.every((id) => cancelled.has(id)));
+  assert.deepEqual(await queue.counts().then(({ dead, tombstones }) => ({ dead, tombstones })), {
+    dead: 0,
+    tombstones: 0,
+  });
+});
+
 test('a job added to an idle queue starts within milliseconds', async (t) => {
   const queue = bed.queue<number>(t);
   const waits = new Gathering<number>();

@@ -93,11 +93,8 @@ export class Calls {
   add(producer: string, lane: string, seq: number, jobs: ModelJob[]): Promise<unknown> {
     const priorities = [...new Set(jobs.map(({ priority }) => priority))];
     const entries = jobs.flatMap((job) => [job.id, packedOf(job)]);
-    const lists = priorities.flatMap((priority): WireValue[] => [
-      priority,
-      jobs.filter((job) => job.priority === priority).map(({ id }) => id),
-    ]);
-    const args = { lane, seq, rememberMs, entries: wirePack(entries), lists: wirePack(lists) };
+    const priority = priorities.length === 1 ? priorities[0]! : '';
+    const args = { lane, seq, rememberMs, entries: wirePack(entries), priority };
     return this.#run(
       'add',
       args,
@@ -216,7 +213,8 @@ export class Calls {
     const judges = this.#claimJudges(call, hearing, (model, nowMs, token) =>
       model.take(call, priority, nowMs, token),
     );
-    return this.#run('take', claimArguments(call), judges, { ...this.keys, wait });
+    const args = { ...claimArguments(call), tie: call.tie ? '1' : '0' };
+    return this.#run('take', args, judges, { ...this.keys, wait });
   }
 
   #claimJudges(
@@ -236,7 +234,7 @@ export class Calls {
         const { token, ids, refused, special } = readClaim(reply);
         if (word(reply) === 'OK') {
           const unheard = new Set([...refused, ...special]);
-          for (const ack of call.acks) {
+          for (const ack of [...call.acks, ...(call.whole ?? [])]) {
             if (!unheard.has(ack.id)) ledger.ended(ack.id, { session: call.session, token: ack.token });
           }
           if (token !== '') ledger.claimed(call.session, token, ids);
@@ -658,7 +656,7 @@ function rescuedIds(reply: unknown): string[] {
   return word(reply) === 'RESCUED' ? (reply as [string, string, number, number, string[]])[4] : [];
 }
 
-function claimArguments({ session, lane, seq, want, acks }: ClaimCall) {
+function claimArguments({ session, lane, seq, want, acks, whole }: ClaimCall) {
   const runs: WireValue[] = [];
   for (const { token } of acks) {
     if (runs.at(-2) === token) runs[runs.length - 1] = Number(runs.at(-1)) + 1;
@@ -671,6 +669,7 @@ function claimArguments({ session, lane, seq, want, acks }: ClaimCall) {
     want,
     list: wirePack(['#', lane, ...acks.map(({ id }) => id)]),
     runs: wirePack(runs),
+    whole: whole ? '1' : '0',
   };
 }
 

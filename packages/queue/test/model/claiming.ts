@@ -19,6 +19,10 @@ export interface ClaimCall {
   seq: number;
   want: number;
   acks: Ack[];
+  /** Ends the sheaf of its lane too; these are the jobs in it. */
+  whole?: Ack[] | undefined;
+  /** Would like its jobs in a sheaf. */
+  tie?: boolean;
   idle: boolean;
 }
 
@@ -33,6 +37,7 @@ const says = {
   paused: 64,
   notices: 128,
   ticks: 256,
+  sheaf: 512,
 } as const;
 
 /** What one look has found out so far. */
@@ -113,33 +118,45 @@ export class Claiming extends State {
     const given = this.#give(session, look, token);
     const issued = look.ids.length > 0 ? token : '';
     this.#write(session, call, issued, false, said);
+    const tied = call.tie === true && given.length > 0;
+    session.lanes.get(call.lane)!.tied = tied;
     if (list.length > 0) this.rouse();
-    const head = ['OK', issued, nowMs, packed(given.flat()), 0, list.length > 0 ? says.more : 0];
+    const flags = (list.length > 0 ? says.more : 0) | (tied ? says.sheaf : 0);
+    const head = ['OK', issued, nowMs, packed(given.flat()), 0, flags];
     return [...head, said.refused, said.special, [], -1];
   }
 
   #earlyAnswer(session: Session, call: ClaimCall, nowMs: number): Foretold | undefined {
     const lane = session.lanes.get(call.lane)!;
     if (call.seq < lane.seq) return ['STALE'];
-    if (call.seq > lane.seq) return undefined;
+    if (call.seq > lane.seq) {
+      return call.whole && (!lane.tied || this.dependents.size > 0) ? ['SPLIT'] : undefined;
+    }
     const again = [...session.active].filter(([, token]) => token === lane.token && token !== '');
     const pairs = again.map(([id]): [string, string] => [id, packedOf(this.jobs.get(id)!)]);
     const stored = session.said.get(call.lane);
     const said = stored?.seq === String(call.seq) ? stored : { refused: [], special: [], cancelled: [] };
-    const flags = says.more | (lane.alone ? says.alone : 0);
+    const flags = says.more | (lane.alone ? says.alone : 0) | (lane.tied ? says.sheaf : 0);
     const { refused, special, cancelled } = said;
     return ['REPEAT', lane.token, nowMs, packedPairs(pairs), 0, flags, refused, special, cancelled, -1];
   }
 
-  #acknowledge(session: Session, { acks }: ClaimCall): { refused: string[]; special: string[] } {
+  #acknowledge(session: Session, { acks, lane, whole }: ClaimCall): { refused: string[]; special: string[] } {
     const refused: string[] = [];
     const special: string[] = [];
     const done: string[] = [];
+    const { token: last } = session.lanes.get(lane)!;
+    const together = whole ? [...session.active].filter(([, token]) => token === last) : [];
+    if (!whole) session.lanes.get(lane)!.tied = false;
+    const isPlain = ({ id, token }: Ack) =>
+      session.active.get(id) === token && this.hasOwnField(session, id) && this.dependents.size === 0;
+    if (!acks.every(isPlain)) this.#untieOthers(session, whole ? lane : undefined);
     for (const { id, token } of acks) {
       if (session.active.get(id) !== token) refused.push(id);
       else if (this.dependents.has(id)) special.push(id);
       else done.push(id);
     }
+    for (const [id] of together) done.push(id);
     for (const id of done) {
       session.active.delete(id);
       this.jobs.delete(id);
@@ -149,6 +166,11 @@ export class Claiming extends State {
       if (this.events !== undefined) this.happened.push(['type', 'done', 'id', done.join(' ')]);
     }
     return { refused, special };
+  }
+
+  /** The sheaf that a call ends is gone either way. */
+  #untieOthers(session: Session, ended: string | undefined): void {
+    for (const [name, lane] of session.lanes) if (name !== ended) lane.tied = false;
   }
 
   /** How much may be claimed. */
@@ -403,7 +425,7 @@ export class Claiming extends State {
 
   /** What a repetition of the call will be told. */
   #write(session: Session, call: ClaimCall, token: string, alone: boolean, said: Omit<Said, 'seq'>): void {
-    session.lanes.set(call.lane, { seq: call.seq, token, alone });
+    session.lanes.set(call.lane, { seq: call.seq, token, alone, tied: false });
     if (said.refused.length + said.special.length + said.cancelled.length > 0) {
       session.said.set(call.lane, { seq: String(call.seq), ...said });
     }

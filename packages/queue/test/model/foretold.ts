@@ -79,6 +79,14 @@ export function packed(value: unknown): Meaning {
   return new Meaning(value, (actual) => unpack(Buffer.from(actual, 'latin1')));
 }
 
+/** What a lane says, and the ids of its sheaf. */
+export function sheaf(said: string, ids: string[]): Meaning {
+  return new Meaning([said, ids], (actual) => {
+    const knot = actual.indexOf('=');
+    return [actual.slice(0, knot), unpack(Buffer.from(actual.slice(knot + 1), 'latin1'))];
+  });
+}
+
 /** Pairs in any order, packed. */
 export function packedPairs(pairs: [string, string][]): Meaning {
   const sorted = (list: string[][]) => list.map(([a, b]) => `${a}\n${b}`).sort();

@@ -7,10 +7,10 @@
 //   - A claim reaches its worker: nothing is held by a live session that never heard of it.
 //   - Tokens only grow. Jobs of one priority come in the order in which they were added. Limits hold.
 //   - A session that is being rescued can change nothing, and none is rescued when nobody could renew.
-import { show } from './foretold.js';
+import { show, unpack } from './foretold.js';
 import { flag } from './state.js';
 import { family, pairsOf } from './snapshot.js';
-import type { Snapshot } from './snapshot.js';
+import type { Entry, Snapshot } from './snapshot.js';
 
 const headerBytes = 8;
 const tombstone = 0xff;
@@ -225,8 +225,7 @@ export class Ledger {
     this.#holds.clear();
     for (const [session, entry] of family(snapshot, 'active:')) {
       if (!live.has(session) && !marked.has(session)) object(`nobody will ever find what ${session} holds`);
-      for (const [id, held] of pairsOf(entry)) {
-        if (metaFields.includes(id)) continue;
+      for (const [id, held] of holdsIn(entry)) {
         if (Number(held) > token) object(`${id} is held with token ${held}, beyond ${token}`);
         this.#holds.set(id, { session, token: held });
         const mayBeUnheard = (this.#unanswered.get(session) ?? 0) > 0 || !live.has(session);
@@ -266,6 +265,19 @@ function groupOf(packed: string): string {
   return packed.charCodeAt(0) & flag.grouped ? (JSON.parse(optionsText(packed)) as { g: string }).g : '';
 }
 
+/** Id → token of what a session holds, in fields of their own or in a sheaf. */
+function holdsIn(entry: Entry | undefined): Map<string, string> {
+  const holds = new Map<string, string>();
+  for (const [field, value] of pairsOf(entry)) {
+    const sheaf = /^\d+:(\d+)=(.*)$/s.exec(value);
+    if (!metaFields.includes(field)) holds.set(field, value);
+    else if (sheaf && field !== '#') {
+      for (const id of unpack(Buffer.from(sheaf[2]!, 'latin1')) as string[]) holds.set(id, sheaf[1]!);
+    }
+  }
+  return holds;
+}
+
 /** Where each id stands: it must be one place only. */
 function placesOf(snapshot: Snapshot): Map<string, string[]> {
   const places = new Map<string, string[]>();
@@ -276,9 +288,8 @@ function placesOf(snapshot: Snapshot): Map<string, string[]> {
   };
   for (const [key, { kind, items }] of snapshot) {
     if (!/^(wait:\d|delayed|suspects|blocked|dead|active:.*|group:.*)$/s.test(key)) continue;
-    for (let i = 0; i < items.length; i += kind === 'list' ? 1 : 2) {
-      if (!metaFields.includes(items[i]!)) put(items[i]!, key);
-    }
+    if (key.startsWith('active:')) for (const id of holdsIn(snapshot.get(key)).keys()) put(id, key);
+    else for (let i = 0; i < items.length; i += kind === 'list' ? 1 : 2) put(items[i]!, key);
   }
   return places;
 }

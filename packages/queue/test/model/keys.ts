@@ -1,5 +1,5 @@
 // What Redis has to hold, given the state of the model: every key but the figures of the minutes, which are compared as sums.
-import { Meaning, fromWire, json, packed } from './foretold.js';
+import { fromWire, json, Meaning, packed, sheaf } from './foretold.js';
 import type { Foretold, Moment } from './foretold.js';
 import { compareText, packedOf } from './state.js';
 import type { Session, State } from './state.js';
@@ -160,8 +160,12 @@ function activeFields({ live, description, lanes, active }: Session): Map<string
   const fields = new Map<string, Foretold>(active);
   if (!live) return fields;
   fields.set('#', description);
-  for (const [lane, { seq, token, alone }] of lanes)
-    fields.set(lane, `${seq}:${token}${alone ? ':alone' : ''}`);
+  for (const [lane, { seq, token, alone, tied }] of lanes) {
+    const said = `${seq}:${token}${alone ? ':alone' : ''}`;
+    const ids = [...active].filter(([, held]) => held === token).map(([id]) => id);
+    fields.set(lane, tied ? sheaf(said, ids) : said);
+    if (tied) for (const id of ids) fields.delete(id);
+  }
   return fields;
 }
 

@@ -159,7 +159,9 @@ export class Model extends Claiming {
     if (known) return known.live ? ['OK', now] : ['USED'];
     this.#surviveOutage(now, leaseMs);
     this.renewed = now;
-    const lanes = new Map(['#0', '#1'].map((lane) => [lane, { seq: 0, token: '', alone: false }]));
+    const lanes = new Map(
+      ['#0', '#1'].map((lane) => [lane, { seq: 0, token: '', alone: false, tied: false }]),
+    );
     const session: Session = {
       ...{ name, live: true, at: now.plus(leaseMs), description, lanes, worker: undefined },
       ...{ active: new Map(), said: new Map(), cancelled: [] },
@@ -201,6 +203,7 @@ export class Model extends Claiming {
       session = inOrder(true).find(({ at }) => at.ms <= now.ms);
       if (!session) return ['NONE'];
       session.live = false;
+      this.untie(session);
       session.at = now;
       session.worker = (JSON.parse(session.description) as { name: string }).name;
     }
@@ -248,7 +251,7 @@ export class Model extends Claiming {
     const session = this.live(name);
     if (!session) return ['LEASE_LOST'];
     const words = items.map((item) => {
-      if (session.active.get(item.id) !== item.token) return 'ALREADY';
+      if (this.tokenApart(session, item.id) !== item.token) return 'ALREADY';
       const job = this.jobs.get(item.id)!;
       session.active.delete(item.id);
       this.free(job);
@@ -264,7 +267,7 @@ export class Model extends Claiming {
     const session = this.live(name);
     if (!session) return ['LEASE_LOST'];
     const words = items.map((item) => {
-      if (session.active.get(item.id) !== item.token) return 'ALREADY';
+      if (this.tokenApart(session, item.id) !== item.token) return 'ALREADY';
       const job = this.jobs.get(item.id)!;
       session.active.delete(item.id);
       this.free(job);
@@ -293,7 +296,7 @@ export class Model extends Claiming {
   ): Foretold {
     const session = this.live(name);
     if (!session) return 'LEASE_LOST';
-    if (session.active.get(id) !== token) return 'ALREADY';
+    if (this.tokenApart(session, id) !== token) return 'ALREADY';
     this.jobs.get(id)!.flags |= flag.traces;
     if (kind === 'progress') this.progress.set(id, value);
     else this.logs.set(id, { lines: [...(this.logs.get(id)?.lines ?? []), value].slice(-keep), ends: false });
@@ -313,6 +316,7 @@ export class Model extends Claiming {
     if (place === 'grouped' || place === 'held') this.leaveGroup(group!, id);
     const holder = this.holderOf(id);
     if (holder) {
+      this.tokenApart(holder, id);
       holder.active.delete(id);
       holder.cancelled.push(id);
       this.free(job);

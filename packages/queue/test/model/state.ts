@@ -51,6 +51,8 @@ export interface Lane {
   seq: number;
   token: string;
   alone: boolean;
+  /** What it claimed last lies together in its field (sheaf.lua). */
+  tied: boolean;
 }
 
 /** What a call said beside the jobs that it gave; a repetition has to say the same. */
@@ -158,6 +160,22 @@ export class State {
 
   holderOf(id: string): Session | undefined {
     return [...this.sessions.values()].find(({ active }) => active.has(id));
+  }
+
+  untie(session: Session): void {
+    for (const lane of session.lanes.values()) lane.tied = false;
+  }
+
+  /** A job that lies in a sheaf has no field of its own. */
+  hasOwnField({ active, lanes }: Session, id: string): boolean {
+    const token = active.get(id);
+    return token !== undefined && ![...lanes.values()].some((lane) => lane.tied && lane.token === token);
+  }
+
+  /** Looks for a job that may leave: if it has no field of its own, sheaves are untied. */
+  tokenApart(session: Session, id: string): string | undefined {
+    if (!this.hasOwnField(session, id)) this.untie(session);
+    return session.active.get(id);
   }
 
   /** Where a job is. */

@@ -49,6 +49,7 @@ interface ClaimDraw {
   lost: boolean;
   /** Acknowledges something that is not its own, or no longer. */
   forged: number;
+  tie: boolean;
 }
 
 const claimDraw = {
@@ -59,6 +60,7 @@ const claimDraw = {
   list: fc.nat(5),
   lost: sometimes(4),
   forged: fc.nat(19),
+  tie: fc.boolean(),
 };
 
 define<ClaimDraw>('claim', claimDraw, async (world, draw) => {
@@ -78,7 +80,7 @@ define<ClaimDraw>('wake', claimDraw, async (world, draw) => {
 async function claimAs(
   world: World,
   worker: Worker,
-  { lane, want, short, list, lost, forged }: ClaimDraw,
+  { lane, want, short, list, lost, forged, tie }: ClaimDraw,
 ): Promise<void> {
   const fresh = worker.lanes[lane]!.pending === undefined;
   const acks = fresh ? worker.acks.splice(0) : [];
@@ -86,7 +88,10 @@ async function claimAs(
   // What it saw there may be long gone.
   const wayIsShort = short && !worker.isIdle;
   const priority = wayIsShort ? (worker.plainList >= 0 ? worker.plainList : list) : -1;
-  await world.claim(worker, lane, want, priority, acks, lost ? 'lost' : 'heard');
+  await world.claim(worker, lane, want, priority, acks, lost ? 'lost' : 'heard', {
+    tie,
+    pretends: forged === 3,
+  });
 }
 
 function forgedAcks(world: World, worker: Worker, how: number) {

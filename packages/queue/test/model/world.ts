@@ -24,11 +24,15 @@ interface WorkerLane {
   seq: number;
   /** The call that was not answered yet; it is repeated until it is. */
   pending: { call: ClaimCall; priority: number } | undefined;
+  /** Its last claim, if Redis keeps that tied together. */
+  sheaf: { token: string; ids: string[] } | undefined;
 }
 
 export class Worker {
   readonly name: string;
-  readonly lanes: WorkerLane[] = ['#0', '#1'].map((name) => ({ name, seq: 0, pending: undefined }));
+  readonly lanes: WorkerLane[] = ['#0', '#1'].map((name) => ({
+    ...{ name, seq: 0, pending: undefined, sheaf: undefined },
+  }));
   readonly held = new Map<string, Held>();
   acks: Ack[] = [];
   alone = false;
@@ -134,13 +138,26 @@ export class World {
     priority: number,
     acks: Ack[],
     hearing: Hearing,
+    how: { tie: boolean; pretends: boolean } = { tie: false, pretends: false },
   ): Promise<string> {
     const lane = worker.lanes[laneIndex]!;
     const first = lane.pending === undefined;
     if (!lane.pending) {
       lane.seq++;
       const { name: session, isIdle: idle } = worker;
-      const call = { session, lane: lane.name, seq: lane.seq, want: worker.alone ? 0 : want, acks, idle };
+      const whole = this.#endedSheaf(worker, lane, acks, how.pretends);
+      const named = acks.filter((ack) => !whole?.includes(ack));
+      const asked = worker.alone ? 0 : want;
+      const call = {
+        session,
+        lane: lane.name,
+        seq: lane.seq,
+        want: asked,
+        acks: named,
+        whole,
+        idle,
+        tie: how.tie,
+      };
       lane.pending = { call, priority };
       this.calls.ledger.called(worker.name);
     }
@@ -150,15 +167,19 @@ export class World {
       const short = lane.pending.priority;
       this.echoes.push({ of: 'claim', send: () => this.#claimOrTake(call, short, 'echo') });
     }
-    if (word(reply) === 'LOOK') {
+    while (word(reply) === 'LOOK' || word(reply) === 'SPLIT') {
+      if (word(reply) === 'SPLIT') {
+        const { call: split } = lane.pending;
+        lane.pending.call = { ...split, acks: [...split.whole!, ...split.acks], whole: undefined };
+      }
       lane.pending.priority = -1;
-      reply = await this.#claimOrTake(call, -1, hearing);
+      reply = await this.#claimOrTake(lane.pending.call, -1, hearing);
     }
     if (hearing !== 'heard') return word(reply);
     lane.pending = undefined;
     this.calls.ledger.answered(worker.name);
     if (word(reply) === 'LEASE_LOST') this.workers.delete(worker.name);
-    else this.#receive(worker, reply);
+    else this.#receive(worker, lane, reply);
     return word(reply);
   }
 
@@ -166,7 +187,17 @@ export class World {
     return priority >= 0 ? this.calls.take(call, priority, hearing) : this.calls.claim(call, hearing);
   }
 
-  #receive(worker: Worker, reply: unknown): void {
+  /** The acknowledgements that need no names, because they are all that was claimed last; or a pretence of that. */
+  #endedSheaf(worker: Worker, lane: WorkerLane, acks: Ack[], pretends: boolean): Ack[] | undefined {
+    const { sheaf } = lane;
+    lane.sheaf = undefined;
+    const ended = sheaf && acks.filter(({ token }) => token === sheaf.token);
+    if (sheaf && ended!.length === sheaf.ids.length) return ended;
+    const isTied = this.model.live(worker.name)?.lanes.get(lane.name)?.tied;
+    return pretends && !isTied ? [] : undefined;
+  }
+
+  #receive(worker: Worker, lane: WorkerLane, reply: unknown): void {
     assert.notEqual(word(reply), 'STALE', 'a lane that goes forward is never out of date');
     const { token, given, flags, special, cancelled, plainList } = readClaim(reply);
     for (const id of cancelled) this.forget(worker, id);
@@ -184,6 +215,7 @@ export class World {
         `${id} saw a worker die and runs alone`,
       );
     }
+    lane.sheaf = flags & 512 ? { token, ids: given.map(({ id }) => id) } : undefined;
     if (flags & 8 && given.length > 0) worker.alone = true;
     else if (worker.held.size === 0) worker.alone = false;
     if (plainList >= 0 || !(flags & 16)) worker.plainList = plainList;
