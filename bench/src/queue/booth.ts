@@ -27,10 +27,17 @@ export class Booth {
   }
 
   async take(turn: Turn): Promise<Taken> {
-    const answered = once(this.#process, 'message').then(([answer]) => answer as Answer);
-    const ended = once(this.#process, 'exit').then(([code]) => ({ error: `its process ended with ${code}` }));
+    const settled = new AbortController();
+    const next = (event: string) =>
+      once(this.#process, event, { signal: settled.signal }) as Promise<unknown[]>;
+    const answered = next('message').then(([answer]) => answer as Answer);
+    const ended = next('exit').then(([code]): Answer => ({
+      error: `its process ended with ${String(code)}`,
+    }));
     this.#process.send(turn);
     const answer = await Promise.race([answered, ended]);
+    settled.abort();
+    await Promise.allSettled([answered, ended]);
     if ('error' in answer)
       throw errors.TURN_FAILED({ system: this.#system, turn: turn.kind, why: answer.error });
     return answer;

@@ -40,9 +40,10 @@ end
 
 local ids = {}
 local room = tonumber(want)
--- Three turns in one number: of the lists (0–15), of the groups or the lists for an odd job, of the ring or the fresh groups.
+-- Four turns in one number: of the lists (0–15), of the groups or the lists for an odd job, of the ring or the fresh groups, of
+-- the newest or the oldest of the fresh ones.
 local turns = tonumber(conf[2] or 0)
-local turn, odd_to_groups, ring_first = turns % 16, turns % 32 >= 16, turns >= 32
+local turn, odd_to_groups, ring_first, newest_first = turns % 16, turns % 32 >= 16, turns % 64 >= 32, turns >= 64
 local rules = conf[3] and cjson.decode(conf[3]) or {}
 local flags, due_at = 0, 0
 
@@ -142,12 +143,24 @@ local function enter_group(name)
 end
 
 -- Groups take turns, one job each. A group that has just become busy is served from `fresh`, which alternates with the
--- ring of the others: it waits for nobody's backlog, and cannot starve them either.
+-- ring of the others: it waits for nobody's backlog, and cannot starve them either. Of the fresh ones the oldest and the newest
+-- alternate: whoever comes after ten thousand others does not wait for all of them.
+local function next_fresh()
+  local name = redis.call(newest_first and 'RPOP' or 'LPOP', fresh)
+  if name then newest_first = not newest_first end
+  return name
+end
+
+local function next_group()
+  if not ring_first then return next_fresh() or redis.call('LPOP', ring) end
+  return redis.call('LPOP', ring) or next_fresh()
+end
+
 local function claim_from_groups(count)
   local looked = 0
   while count > 0 and looked < 1000 do
     looked = looked + 1
-    local name = redis.call('LPOP', ring_first and ring or fresh) or redis.call('LPOP', ring_first and fresh or ring)
+    local name = next_group()
     if not name then return end
     ring_first = not ring_first
     local left = redis.call('ZCARD', group .. name)
@@ -346,7 +359,7 @@ records[2] = seq .. ':' .. token .. (flags % 16 >= 8 and ':alone' or '')
 redis.call('HSET', held, unpack(records))
 keep_answer()
 if token ~= '' then
-  turns = turn + (odd_to_groups and 16 or 0) + (ring_first and 32 or 0)
+  turns = turn + (odd_to_groups and 16 or 0) + (ring_first and 32 or 0) + (newest_first and 64 or 0)
   redis.call('HSET', cfg, 'token', token, 'turn', turns)
 end
 

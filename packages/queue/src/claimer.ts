@@ -113,12 +113,12 @@ export class Claimer {
     this.#listKeys = lists.map((wait) => ({ ...keys, wait }));
     this.duties = new Duties(worker.queue, partition, worker.leaseMs, worker.logger);
     this.#audit = new Audit(partition, (id, token) => this.#knows(id, token));
-    const name = `sluice-${worker.queue.name}-sleep`;
-    this.#tokenWaiter = Waiter.forToken(partition.link.another({ name }), partition.keys.wake, (why) => {
+    const connect = () => partition.link.another({ name: `sluice-${worker.queue.name}-sleep` });
+    this.#tokenWaiter = Waiter.forToken(connect, partition.keys.wake, (why) => {
       if (why === 'lost') this.#audit.request();
       this.look();
     });
-    this.#inboxWaiter = Waiter.forInbox(partition.link.another({ name }), partition.keys.inbox, (why) => {
+    this.#inboxWaiter = Waiter.forInbox(connect, partition.keys.inbox, (why) => {
       if (why === 'woken') void this.duties.takeInbox().then(() => this.look());
       else if (this.#onWatch) this.#inboxWaiter.listen();
     });
@@ -137,6 +137,11 @@ export class Claimer {
 
   get busyLanes(): number {
     return this.#lanes.filter((lane) => lane.busy).length;
+  }
+
+  /** Waits for its token: nothing to do until that comes, or the nap is over. */
+  get sleeps(): boolean {
+    return this.#tokenWaiter.listening;
   }
 
   /** Nothing is on its way to Redis. */
@@ -232,7 +237,7 @@ export class Claimer {
 
   /** Called every now and then by the worker. */
   tick(nowMs: number): void {
-    const idle = this.#tokenWaiter.listening && this.#worker.running === 0;
+    const idle = this.sleeps && this.#worker.running === 0;
     if (this.#isOpen && !idle && nowMs - this.#lastCallMs > busyLookMs) {
       this.#lookDue = true;
       this.pump();

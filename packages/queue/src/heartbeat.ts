@@ -1,6 +1,7 @@
 // The heartbeat of a process: one thread with its own connection renews the leases of all its sessions. A busy event loop
 // therefore does not look dead. A hung one must not look alive either: main and thread share a little memory, in which main
-// says when its loop last turned and when the earliest running job is out of time; see heartbeatThread.ts for what follows.
+// says when its loop last turned, when the earliest running job is out of time, and which handler it is in; see
+// heartbeatThread.ts for what follows.
 import { Worker as Thread } from 'node:worker_threads';
 import type { RedisTarget } from '@sluice/redis';
 import { defaultBackoff } from './backoff.js';
@@ -13,6 +14,15 @@ const loopTurnsMs = 200;
 export function sharedNowMs(): bigint {
   return process.hrtime.bigint() / 1_000_000n;
 }
+
+/** The memory of a process: when its loop last turned, and the id of the job whose handler it is in (length, then bytes). */
+export interface Pulse {
+  turned: SharedArrayBuffer;
+  inside: SharedArrayBuffer;
+}
+
+/** Longer ids are compared as far as this. */
+export const insideBytes = 255;
 
 /** What the thread needs to know of a session. */
 export interface Watched {
@@ -45,6 +55,7 @@ export class Heartbeat {
   static #shared: Heartbeat | undefined;
   readonly #thread: Thread;
   readonly #turned = new BigInt64Array(new SharedArrayBuffer(8));
+  readonly #inside = new Uint8Array(new SharedArrayBuffer(1 + insideBytes));
   readonly #lost = new Map<number, (why: string) => void>();
   readonly #ticker: NodeJS.Timeout;
   readonly #ready: Promise<void>;
@@ -55,12 +66,17 @@ export class Heartbeat {
     return Heartbeat.#shared;
   }
 
+  /** The one of this process, as long as it has sessions. */
+  static get current(): Heartbeat | undefined {
+    return Heartbeat.#shared;
+  }
+
   private constructor() {
     Atomics.store(this.#turned, 0, sharedNowMs());
     this.#ticker = setInterval(() => this.#turn(), loopTurnsMs);
     this.#ticker.unref();
     this.#thread = new Thread(new URL('./heartbeatThread.js', import.meta.url), {
-      workerData: this.#turned.buffer,
+      workerData: { turned: this.#turned.buffer, inside: this.#inside.buffer } satisfies Pulse,
     });
     this.#thread.unref();
     this.#ready = new Promise((resolve, reject) => {
@@ -111,6 +127,18 @@ export class Heartbeat {
         if (this.#lost.size === 0) this.#end();
       },
     };
+  }
+
+  /** The handler of a job is called now: if it does not return, this is who is to blame. */
+  enter(id: string): void {
+    const inside = this.#inside;
+    const length = Math.min(id.length, insideBytes);
+    for (let i = 0; i < length; i++) inside[i + 1] = id.charCodeAt(i);
+    inside[0] = length;
+  }
+
+  leave(): void {
+    this.#inside[0] = 0;
   }
 
   #send(message: ToThread): void {

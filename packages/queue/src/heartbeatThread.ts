@@ -2,7 +2,8 @@
 //
 // Main can time out a job by itself as long as its loop turns. When the loop has stood still and the earliest job is past its
 // deadline plus a grace, the thread reads from Redis what the session holds, fails the jobs that are out of time (which counts an
-// attempt), gives the others back, and kills the process: a handler in a busy loop cannot be stopped in any other way.
+// attempt), gives the others back, and kills the process: a handler in a busy loop cannot be stopped in any other way. When
+// the loop stands still in the call of a handler, what was claimed together with its job has had no time of its own: it goes back.
 import { parentPort, workerData } from 'node:worker_threads';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isSluiceError } from '@sluice/base';
@@ -14,7 +15,7 @@ import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
 import { describeError } from './fingerprint.js';
 import { sharedNowMs } from './heartbeat.js';
-import type { FromThread, ToThread, Watched } from './heartbeat.js';
+import type { FromThread, Pulse, ToThread, Watched } from './heartbeat.js';
 import { readHeld } from './held.js';
 import { encodeAttempt } from './history.js';
 import type { PartitionKeys } from './keys.js';
@@ -28,22 +29,25 @@ const graceMs = 1_000;
 const loopStandsStillMs = 1_000;
 const checkEveryMs = 250;
 
-const turned = new BigInt64Array(workerData as SharedArrayBuffer);
+const pulse = workerData as Pulse;
+const turned = new BigInt64Array(pulse.turned);
+const inside = new Uint8Array(pulse.inside);
 const links = new Map<string, RedisLink>();
-const stops = new Map<number, AbortController>();
+const sessions = new Map<number, { watched: Watched; deadline: BigInt64Array; stop: AbortController }>();
 
 parentPort!.on('message', (message: ToThread) => {
   if ('watch' in message) {
+    const { watch: watched } = message;
     const stop = new AbortController();
-    stops.set(message.watch.key, stop);
-    void renew(message.watch, stop.signal);
-    void guard(message.watch, stop.signal);
+    sessions.set(watched.key, { watched, deadline: new BigInt64Array(watched.deadline), stop });
+    void renew(watched, stop.signal);
   } else {
-    stops.get(message.forget)?.abort();
-    stops.delete(message.forget);
+    sessions.get(message.forget)?.stop.abort();
+    sessions.delete(message.forget);
   }
 });
 parentPort!.postMessage({ ready: true } satisfies FromThread);
+void guard();
 
 async function renew(watched: Watched, stopped: AbortSignal): Promise<void> {
   const { session, leaseMs, key } = watched;
@@ -72,41 +76,47 @@ async function renew(watched: Watched, stopped: AbortSignal): Promise<void> {
   }
 }
 
-async function guard(watched: Watched, stopped: AbortSignal): Promise<void> {
-  const deadline = new BigInt64Array(watched.deadline);
-  while (!stopped.aborted) {
+/** Looks after all sessions of the process. */
+async function guard(): Promise<void> {
+  for (let timesSeen = 0; ;) {
     await pause(checkEveryMs);
     const nowMs = Number(sharedNowMs());
-    const outOfTimeMs = Number(Atomics.load(deadline, 0));
-    const loopTurnedMs = Number(Atomics.load(turned, 0));
-    const hangs =
-      outOfTimeMs > 0 && nowMs > outOfTimeMs + graceMs && nowMs > loopTurnedMs + loopStandsStillMs;
-    try {
-      if (hangs && (await failWhatIsOutOfTime(watched))) process.kill(process.pid, 'SIGKILL');
-    } catch {
-      // Redis is away; the lease runs out if it stays so, and this is looked at again if not.
+    const standsStill = nowMs > Number(Atomics.load(turned, 0)) + loopStandsStillMs;
+    // After a stop of the whole process this thread may be the first to run: the loop gets its chance.
+    timesSeen = standsStill ? timesSeen + 1 : 0;
+    if (timesSeen < 2) continue;
+    for (const { watched, deadline } of [...sessions.values()]) {
+      const outOfTimeMs = Number(Atomics.load(deadline, 0));
+      const hangs = outOfTimeMs > 0 && nowMs > outOfTimeMs + graceMs;
+      try {
+        if (hangs && (await failWhatIsOutOfTime(watched))) process.kill(process.pid, 'SIGKILL');
+      } catch {
+        // Redis is away; the lease runs out if it stays so, and this is looked at again if not.
+      }
     }
   }
 }
 
-/** True when there was such a job, so that the process has to go. */
+/** True when there was such a job, or all were taken from us while the loop stood still: then the process has to go. */
 async function failWhatIsOutOfTime(watched: Watched): Promise<boolean> {
   const link = linkTo(watched);
   const keys = keysOf(watched);
   const tokens = await readHeld(link, keys.active + watched.session);
-  if (tokens.size === 0) return false;
+  if (tokens.size === 0) return true;
   const time = (await link.call('time', [])) as Buffer[];
   const nowMs = Number(time[0]) * 1000 + Number(time[1]) / 1000;
   const settling: WireValue[] = [];
   const returning: WireValue[] = [];
+  const culprit = [...tokens.keys()].find(isInside);
   let outOfTime = 0;
   for (const [id, token] of tokens) {
     const packed = (await link.call('hget', [keys.jobs, id])) as Buffer | null;
     if (!packed) continue;
     const job = unpackJob(packed);
     const timeoutMs = job.options?.t ?? watched.timeoutMs;
+    const cameWithCulprit = culprit !== undefined && id !== culprit && token === tokens.get(culprit);
     // The token is the time of the claim in µs.
-    if (nowMs - Number(token) / 1000 < timeoutMs + graceMs) {
+    if (cameWithCulprit || nowMs - Number(token) / 1000 < timeoutMs + graceMs) {
       returning.push([id, token, 'returned', '', '', '']);
       continue;
     }
@@ -130,6 +140,14 @@ async function failWhatIsOutOfTime(watched: Watched): Promise<boolean> {
   failPoint('hang.settled');
   await link.run(scripts.retry, keys, { session, items: pack(returning) });
   failPoint('hang.returned');
+  return true;
+}
+
+/** Whether the main loop is in the handler of this job. */
+function isInside(id: string): boolean {
+  const length = inside[0]!;
+  if (length === 0 || length !== Math.min(id.length, inside.length - 1)) return false;
+  for (let i = 0; i < length; i++) if (inside[i + 1] !== (id.charCodeAt(i) & 0xff)) return false;
   return true;
 }
 

@@ -196,8 +196,10 @@ const lastBucketMs = 2 ** (lastBucket - 1);
 export class LatencyTally {
   readonly #waits = new Uint32Array(buckets);
   readonly #runs = new Uint32Array(buckets);
+  isEmpty = true;
 
   record(waitMs: number, runMs: number): void {
+    this.isEmpty = false;
     this.#waits[bucketOf(waitMs)]!++;
     this.#runs[bucketOf(runMs)]!++;
   }
@@ -210,6 +212,7 @@ export class LatencyTally {
       if (this.#runs[i]! > 0) counts.push(`r${i}`, this.#runs[i]!);
     }
     if (counts.length === 0) return undefined;
+    this.isEmpty = true;
     this.#waits.fill(0);
     this.#runs.fill(0);
     return counts;

@@ -12,7 +12,9 @@ const hangsAfterMs = napMs + 3_000;
 type Why = 'woken' | 'passed' | 'lost';
 
 export class Waiter {
-  readonly #link: RedisLink;
+  /** Connects when it first sleeps: of a crowd of idle workers only one ever waits for the inbox. */
+  readonly #connect: () => RedisLink;
+  #link: RedisLink | undefined;
   readonly #command: string;
   readonly #args: (string | number)[];
   readonly #onWake: (why: Why) => void;
@@ -20,25 +22,25 @@ export class Waiter {
   #closed = false;
 
   private constructor(
-    link: RedisLink,
+    connect: () => RedisLink,
     command: string,
     args: (string | number)[],
     onWake: (why: Why) => void,
   ) {
-    this.#link = link;
+    this.#connect = connect;
     this.#command = command;
     this.#args = args;
     this.#onWake = onWake;
   }
 
   /** Sleeps until somebody leaves a token. */
-  static forToken(link: RedisLink, wake: string, onWake: (why: Why) => void): Waiter {
-    return new Waiter(link, 'blpop', [wake, napMs / 1000], onWake);
+  static forToken(connect: () => RedisLink, wake: string, onWake: (why: Why) => void): Waiter {
+    return new Waiter(connect, 'blpop', [wake, napMs / 1000], onWake);
   }
 
   /** Sleeps until a foreign message arrives. Moving the head of a list to its own head blocks like a pop and takes nothing. */
-  static forInbox(link: RedisLink, inbox: string, onWake: (why: Why) => void): Waiter {
-    return new Waiter(link, 'blmove', [inbox, inbox, 'LEFT', 'LEFT', napMs / 1000], onWake);
+  static forInbox(connect: () => RedisLink, inbox: string, onWake: (why: Why) => void): Waiter {
+    return new Waiter(connect, 'blmove', [inbox, inbox, 'LEFT', 'LEFT', napMs / 1000], onWake);
   }
 
   get listening(): boolean {
@@ -54,11 +56,12 @@ export class Waiter {
 
   close(): void {
     this.#closed = true;
-    this.#link.close();
+    this.#link?.close();
   }
 
   async #sleep(): Promise<void> {
     let why: Why = 'lost';
+    this.#link ??= this.#connect();
     try {
       why = (await this.#link.once(this.#command, this.#args, hangsAfterMs)) === null ? 'passed' : 'woken';
     } catch {

@@ -10,6 +10,7 @@ import { ChildPool } from './children.js';
 import { Claimer } from './claimer.js';
 import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
+import { Heartbeat } from './heartbeat.js';
 import { GiveUp, isOutcome } from './outcome.js';
 import type { Outcome } from './outcome.js';
 import { LatencyTally, encodeResult } from './inspect.js';
@@ -20,6 +21,7 @@ import type { UnpackedJob } from './packed.js';
 import type { Queue } from './queue.js';
 import { decideFailure } from './retry.js';
 import { validateWith } from './schema.js';
+import { everyTick, tickMs } from './ticker.js';
 import { runInSpan } from './trace.js';
 import { pack } from './wire.js';
 
@@ -28,8 +30,9 @@ const maxConcurrency = 100_000;
 const defaultLeaseMs = 15_000;
 const shortestLeaseMs = 500;
 const defaultDrainMs = 10_000;
-const tickMs = 250;
 const tallyEveryMs = 1_000;
+/** A worker with nothing to do looks after itself this much less often: a process may have thousands of them. */
+const ticksPerSleepyTick = 8;
 /** Handlers that typically take less than this may be claimed for ahead: see `keepForThisTurn`. */
 const quickMs = 2;
 const smallestQuickSlots = 16;
@@ -129,8 +132,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #nursing: Claimer | undefined;
   /** Who of us, claimers and the worker that starts, gets no answer from Redis. */
   readonly #unanswered = new Set<unknown>();
-  #ticker: NodeJS.Timeout | undefined;
+  #stopTicking: (() => void) | undefined;
   #lastTallyMs = 0;
+  #ticksAsleep = 0;
   #drained: (() => void)[] = [];
 
   constructor(
@@ -378,7 +382,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     }
     failPoint('start.declared');
     this.#claimers = this.queue.partitions.map((partition) => new Claimer(this, partition));
-    this.#ticker = setInterval(() => this.#tick(), tickMs);
+    this.#stopTicking = everyTick(() => this.#tick());
     await Promise.all(this.#claimers.map((claimer) => claimer.open()));
     this.recovered(this);
     this.emit('started');
@@ -398,7 +402,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     for (const claimer of this.#claimers) claimer.pump();
     await Promise.race([this.idle(), new Promise((resolve) => setTimeout(resolve, 2_000).unref())]);
     failPoint('stop.returned');
-    clearInterval(this.#ticker);
+    this.#stopTicking?.();
     await this.#sendTally();
     failPoint('stop.tallied');
     await Promise.all(this.#claimers.map((claimer) => claimer.close()));
@@ -454,13 +458,17 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
       return;
     }
     const handler = work.kind === 'single' ? work.handler : this.#runInChild;
+    const heartbeat = Heartbeat.current;
     let result: unknown;
+    heartbeat?.enter(run.job.id);
     try {
       result = this.queue.options.tracing
         ? runInSpan(run.job, run.job.options?.tr, () => handler(run.job))
         : handler(run.job);
     } catch (error) {
       return this.#failed(run, error);
+    } finally {
+      heartbeat?.leave();
     }
     if (result instanceof Promise) {
       result.then(
@@ -586,6 +594,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   }
 
   #tick(): void {
+    const isAsleep =
+      this.#runs.size === 0 && this.#tally.isEmpty && this.#claimers.every(({ sleeps }) => sleeps);
+    if (isAsleep && this.#drained.length === 0 && ++this.#ticksAsleep % ticksPerSleepyTick !== 0) return;
     const nowMs = performance.now();
     const earliest = new Map<Claimer, number>();
     for (const run of [...this.#runs.values()]) {

@@ -124,6 +124,30 @@ test('a job that kills its worker three times is buried, and runs alone after th
   over = true;
 });
 
+test('a process that hangs in a job ends, also when the job was taken from it meanwhile', async (t) => {
+  const queue = bed.queue<number, string>(t, { timeoutMs: 500, keepResultMs: 60_000 });
+  const { child, heard } = await startWorker(t, queue.name, 'spin', { timeoutMs: 500 });
+  const { id } = await queue.add(1);
+  await heard.reach(1);
+  child.kill('SIGSTOP');
+  queue.work(() => 'elsewhere', { leaseMs });
+  assert.equal(await queue.result(id), 'elsewhere');
+  const gone = new Promise((resolve) => child.once('exit', (_code, signal) => resolve(signal)));
+  child.kill('SIGCONT');
+  assert.equal(await gone, 'SIGKILL');
+});
+
+test('what was claimed together with a job that hangs goes back without a failed attempt', async (t) => {
+  const queue = bed.queue<string>(t, { timeoutMs: 500, backoff: { type: 'fixed', delayMs: 60_000 } });
+  await queue.addMany(['spin', 'fine', 'fine', 'fine'].map((data) => ({ data })));
+  const { child } = await startWorker(t, queue.name, 'spinAtOnce', { timeoutMs: 500 });
+  await new Promise((resolve) => child.once('exit', resolve));
+  const attempts = new Gathering<number>();
+  queue.work((job) => attempts.push(job.attempt));
+  assert.deepEqual(await attempts.reach(3), [1, 1, 1]);
+  assert.equal((await queue.counts()).delayed, 1, 'the one that hung waits for its second attempt');
+});
+
 test('a suspect runs alone on a worker that wakes up to many jobs at once', async (t) => {
   const queue = bed.queue<string>(t);
   await queue.add('suspect');

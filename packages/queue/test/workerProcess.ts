@@ -4,7 +4,7 @@ import { Queue } from '../src/index.js';
 interface Settings {
   redis: string;
   queue: string;
-  mode: 'hang' | 'block' | 'answer' | 'poison' | 'spin';
+  mode: 'hang' | 'block' | 'answer' | 'poison' | 'spin' | 'spinAtOnce';
   leaseMs: number;
   concurrency?: number;
   blockMs?: number;
@@ -27,6 +27,7 @@ const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const worker = queue.work(
   async (job) => {
+    if (mode === 'spinAtOnce' && job.data === 'spin') for (;;);
     const { id, attempt, crashes, token } = job;
     await new Promise((resolve) =>
       process.send!({ id, attempt, crashes, token, running: worker.running }, resolve),

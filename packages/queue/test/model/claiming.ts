@@ -227,7 +227,7 @@ export class Claiming extends State {
     look.suspected = this.suspects.length;
     if (look.room > 0) this.#chooseSuspect(look);
     if (look.room === 0 || look.ids.length > 0) return;
-    const { listTurn, oddToGroups, ringFirst } = this;
+    const { listTurn, oddToGroups, ringFirst, newestFirst } = this;
     if (look.grouped) {
       const odd = look.room % 2 === 1;
       const share = Math.floor(look.room / 2) + (odd && this.oddToGroups ? 1 : 0);
@@ -240,7 +240,7 @@ export class Claiming extends State {
       this.#claimFromLists(look);
     }
     // Only a claim that found something moves the turns on.
-    if (look.ids.length === 0) Object.assign(this, { listTurn, oddToGroups, ringFirst });
+    if (look.ids.length === 0) Object.assign(this, { listTurn, oddToGroups, ringFirst, newestFirst });
   }
 
   /** A suspect goes to a worker that runs nothing. Otherwise one worker at a time lets its jobs end for it. */
@@ -297,8 +297,9 @@ export class Claiming extends State {
   /** Groups take turns, one job each: those that have just become busy alternate with the others. */
   #claimFromGroups(look: Look, upTo: number): void {
     while (look.ids.length < upTo) {
-      const [first, second] = this.ringFirst ? [this.ring, this.fresh] : [this.fresh, this.ring];
-      const name = first.shift() ?? second.shift();
+      const name = this.ringFirst
+        ? (this.ring.shift() ?? this.#nextFresh())
+        : (this.#nextFresh() ?? this.ring.shift());
       if (name === undefined) return;
       this.ringFirst = !this.ringFirst;
       const members = inOrder(this.grouped.get(name) ?? new Map<string, number>());
@@ -317,6 +318,13 @@ export class Claiming extends State {
         else this.groups.delete(name);
       }
     }
+  }
+
+  /** The oldest and the newest alternate. */
+  #nextFresh(): string | undefined {
+    const name = this.newestFirst ? this.fresh.pop() : this.fresh.shift();
+    if (name !== undefined) this.newestFirst = !this.newestFirst;
+    return name;
   }
 
   /** Of 16 turns the last five belong to the levels 1 to 5, if they have jobs; all others to the most urgent. */

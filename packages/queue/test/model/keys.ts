@@ -115,8 +115,10 @@ function cfgFields(state: State): Map<string, Foretold> {
     set('layout', layout);
   }
   if (state.token !== '') set('token', state.token);
-  if (state.hasTurn)
-    set('turn', String(state.listTurn + (state.oddToGroups ? 16 : 0) + (state.ringFirst ? 32 : 0)));
+  if (state.hasTurn) {
+    const bits = (state.oddToGroups ? 16 : 0) + (state.ringFirst ? 32 : 0) + (state.newestFirst ? 64 : 0);
+    set('turn', String(state.listTurn + bits));
+  }
   if (state.hasRules) set('rules', json({ ...state.rules }));
   set('events', state.events === undefined ? undefined : String(state.events));
   set('watch', state.watch);

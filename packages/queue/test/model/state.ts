@@ -133,6 +133,7 @@ export class State {
   listTurn = 0;
   oddToGroups = false;
   ringFirst = false;
+  newestFirst = false;
   hasTurn = false;
   rules: Rules = {};
   events: number | undefined;
