@@ -54,7 +54,10 @@ async function pushMalformed(inbox: string, key: string): Promise<void> {
 async function push(inbox: string, message: string): Promise<boolean> {
   try {
     await link.call('RPUSH', [inbox, message], { deadlineMs: pushDeadlineMs });
-    return true;
+    if (part.replicas === 0) return true;
+    return (
+      Number(await link.once('WAIT', [part.replicas, pushDeadlineMs], 2 * pushDeadlineMs)) >= part.replicas
+    );
   } catch {
     return false;
   }

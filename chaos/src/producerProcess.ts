@@ -78,6 +78,7 @@ async function addOne(drawn: Draw): Promise<void> {
     try {
       const { id, duplicate } = await queue.add(work, options);
       const ours = !duplicate || id === options.id;
+      if (part.replicas > 0 && !options.durability) return unconfirmed(work.key);
       log.write({ e: 'accepted', at: Date.now(), key: work.key, id, ours });
       if (ours && drawn.remembered) remember(id);
       return;
@@ -110,12 +111,18 @@ async function addBurst(jobs: number): Promise<void> {
   try {
     const added = await queue.addMany(drawn.map(({ work, options }) => ({ data: work, ...options })));
     added.forEach(({ id }, i) => {
+      if (part.replicas > 0) return unconfirmed(drawn[i]!.work.key);
       log.write({ e: 'accepted', at: Date.now(), key: drawn[i]!.work.key, id, ours: true });
     });
   } catch (error) {
     const code = isSluiceError(error) ? error.code : String(error);
     for (const { work } of drawn) log.write({ e: 'unknown', at: Date.now(), key: work.key, code });
   }
+}
+
+/** The master has it; it may be lost with the master, and nobody promised otherwise. */
+function unconfirmed(key: string): void {
+  log.write({ e: 'unknown', at: Date.now(), key, code: 'unconfirmed' });
 }
 
 function remember(id: string): void {

@@ -116,7 +116,7 @@ export const guards = {
     cuts: [
       {
         from: ['open', 'renew', 'rescue'],
-        text: "if now - renewed > lease_ms then redis.call('HSET', cfg, 'graceUntil', now + lease_ms) end",
+        text: "if now - renewed > lease_ms * OUTAGE_SHARE then redis.call('HSET', cfg, 'graceUntil', now + lease_ms) end",
         put: '',
       },
     ],

@@ -77,7 +77,8 @@ async function openSingle(): Promise<Stage> {
 }
 
 async function openSentinel(): Promise<Stage> {
-  const setup = await startSentinel({ replicas: 1, sentinels: 3 });
+  // On a busy machine half a second of silence is no reason to depose a master.
+  const setup = await startSentinel({ replicas: 1, sentinels: 3, downAfterMs: 1_000 });
   const raw = new Redis({
     ...rawOptions,
     sentinels: setup.sentinels,
@@ -95,8 +96,10 @@ async function openSentinel(): Promise<Stage> {
     failOver: async () => {
       const old = await setup.master();
       await setup.failOver();
-      await old.restart();
+      // What it knows is old. Nobody may vote for it before it has caught up.
+      await old.restart({ 'replica-priority': 0 });
       await untilFollowing(old);
+      await old.command('CONFIG', 'SET', 'replica-priority', 100);
     },
     reshard: () => impossible('sentinel'),
     stop: async () => {

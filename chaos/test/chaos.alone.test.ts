@@ -1,5 +1,5 @@
-// The short form of `npm run chaos`, with fixed seeds: a run of everything, and one sabotage per guard. (The tour of all fail points and
-// the failover take minutes and measure recovery to the second: run them by hand, `--tour` and `--topology sentinel`.) A run that fails keeps its evidence; the message says where it is and how to repeat it.
+// The short form of `npm run chaos`, with fixed seeds: a run of everything, a tour of all fail points, a failover, and one sabotage per
+// guard. A run that fails keeps its evidence; the message says where it is and how to repeat it.
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
@@ -28,6 +28,24 @@ test('after chaos every accepted job has ended once, and nothing is left behind'
   const report = await run({ seed: '1', seconds: 25 });
   t.diagnostic(JSON.stringify(report.figures));
   assertInOrder(report, '--seconds 25 --seed 1');
+});
+
+test('a process that is killed at any fail point loses nothing', { timeout }, async (t) => {
+  const report = await run({ seed: '2', seconds: 150, tour: true });
+  t.diagnostic(JSON.stringify(report.figures));
+  assertInOrder(report, '--tour --seconds 150 --seed 2');
+  assert.equal(report.figures['points'], report.figures['ofPoints']);
+});
+
+test('a failover under load loses no job that replicas confirmed', { timeout }, async (t) => {
+  const report = await run({
+    seed: '3',
+    seconds: 8,
+    topology: 'sentinel',
+    only: ['failover', 'kill', 'cut'],
+  });
+  t.diagnostic(JSON.stringify(report.figures));
+  assertInOrder(report, '--seconds 8 --seed 3 --topology sentinel --only failover,kill,cut');
 });
 
 for (const [name, guard] of Object.entries(guards) as [GuardName, Guard][]) {

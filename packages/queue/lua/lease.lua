@@ -1,10 +1,13 @@
 -- lease.lua (prelude): leases of worker sessions, and the fresh one that everybody gets after an outage.
 --
--- `renewed` is when anybody last renewed. If that is longer ago than a whole lease, nobody could renew: the server
--- was away, or its clock jumped. Then no session is to blame, and none may be rescued for one more lease.
+-- `renewed` is when anybody last renewed. A session renews three times in a lease; if nobody has for two of those three, nobody
+-- could: the server was away, failed over, or its clock jumped. Then no session is to blame, and none may be rescued for one
+-- more lease. (Waiting for a whole lease would be too late: those who renewed just before the outage began would be the only
+-- ones to survive it.)
+local OUTAGE_SHARE = 2 / 3
 local function survive_outage(now, lease_ms)
   local renewed = tonumber(redis.call('HGET', cfg, 'renewed') or now)
-  if now - renewed > lease_ms then redis.call('HSET', cfg, 'graceUntil', now + lease_ms) end
+  if now - renewed > lease_ms * OUTAGE_SHARE then redis.call('HSET', cfg, 'graceUntil', now + lease_ms) end
   -- A clock that jumped back would make leases last for ever: cut them to what they would be now.
   if renewed > now + 1000 then
     for _, session in ipairs(redis.call('ZRANGE', sessions, now + lease_ms + 1000, '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do

@@ -57,7 +57,10 @@ export async function confirmCopies(
     try {
       const line = await lines.to(partition);
       if (asked.fsync) await line.checkFsync();
-      return await line.add({ partition, job: own, requestId: repeats, asked });
+      const answer = await line.add({ partition, job: own, requestId: repeats, asked });
+      // An id that was made for this call is nobody else's: what a repetition took for a duplicate is this very job.
+      const isThisJob = job.options.ownId === undefined && answer.id === job.id;
+      return isThisJob ? { ...answer, duplicate: false } : answer;
     } catch (error) {
       // The owner of a cluster slot may have changed; whoever comes next asks for it.
       lines.forget(partition);
@@ -209,6 +212,7 @@ class Line {
       const connection = this.#connection;
       left = await this.#addAll(left);
       if (left.length === 0) return;
+      await this.#mark(left);
       reached = await this.#countCopies(asked);
       if (connection === this.#connection) break;
       reached = 0;
@@ -237,6 +241,18 @@ class Line {
       else request.answer ??= outcome.value;
       return outcome.status === 'fulfilled';
     });
+  }
+
+  /** A repetition that finds its answer writes nothing, and WAIT would ask about nothing: so something is written after it. */
+  async #mark(requests: Pending[]): Promise<void> {
+    const repeated = requests.filter(({ requestId }) => requestId !== undefined);
+    for (const partition of new Set(repeated.map((request) => request.partition))) {
+      await this.#link
+        .call('HSET', [partition.keys.cfg, 'confirming', String(Date.now())], {
+          deadlineMs: this.#deadlineMs,
+        })
+        .catch(() => this.#connection++);
+    }
   }
 
   async #countCopies({ replicas, fsync, timeoutMs }: Asked): Promise<number> {

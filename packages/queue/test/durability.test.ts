@@ -181,6 +181,48 @@ test('with the replica frozen or gone, a durable add says that it does not know'
   });
 });
 
+test('a repetition that finds its first answer is confirmed only when the replica has caught up', async () => {
+  await withQueue(async (queue) => {
+    const { id } = await queue.add('first');
+    const requestId = `${queue.producerFor(queue.partitions[0]!).id}.0.1.0`;
+    replica.pause();
+    await queue.add('what the replica has not heard of');
+    const again = { id, requestId, durability: { replicas: 1, timeoutMs: 100 } };
+    await assert.rejects(queue.add('first', again), (error) => isShortfall(error, 0));
+    replica.resume();
+    await queue.add('first', { ...again, durability: { replicas: 1, timeoutMs: 5_000 } });
+    assert.equal((await queue.counts()).waiting, 2);
+  });
+});
+
+test('when a master is lost with what its replica had not heard, confirmed jobs survive and only unconfirmed ones go', async (t) => {
+  const doomed = await startRedis();
+  const heir = await startRedis({ config: { replicaof: `${doomed.host} ${doomed.port}` } });
+  t.after(() => Promise.all([doomed.stop(), heir.stop()]));
+  await waitUntil('the heir follows', async () => {
+    return (await heir.info('replication'))['master_link_status'] === 'up';
+  });
+  const queue = new Queue<number | string>('jobs', { redis: doomed.url });
+  const confirmed = await Promise.all(
+    Array.from({ length: 50 }, (_, i) => queue.add(i, { durability: { replicas: 1, timeoutMs: 5_000 } })),
+  );
+  heir.pause();
+  // More than what is under way between the two can hold.
+  const large = 'x'.repeat(600_000);
+  const unconfirmed = await queue.addMany(Array.from({ length: 50 }, () => ({ data: large })));
+  await doomed.kill9();
+  heir.resume();
+  await heir.command('REPLICAOF', 'NO', 'ONE');
+  await queue.close();
+  const survivor = new Queue<number>('jobs', { redis: heir.url });
+  t.after(() => survivor.close());
+  for (const { id } of confirmed) assert.ok(await survivor.job(id), `${id} was confirmed`);
+  const left = (await Promise.all(unconfirmed.map(({ id }) => survivor.job(id)))).filter(Boolean).length;
+  t.diagnostic(`of 50 unconfirmed jobs ${left} are left`);
+  assert.ok(left < 50);
+  assert.equal((await survivor.counts()).waiting, 50 + left);
+});
+
 test('on a cluster the node that owns the partition is asked, also after its slot has moved', async () => {
   const cluster = await startCluster({ masters: 3, replicasPer: 1 });
   try {

@@ -39,7 +39,8 @@ const ackToken: [string, string][] = [
   ['if state[at] ~= tokens[run] then plain = false end', 'if not state[at] then plain = false end'],
   ['if state[at] ~= tokens[run] then\n', 'if not state[at] then\n'],
 ];
-const grace = "if now - renewed > lease_ms then redis.call('HSET', cfg, 'graceUntil', now + lease_ms) end";
+const grace =
+  "if now - renewed > lease_ms * OUTAGE_SHARE then redis.call('HSET', cfg, 'graceUntil', now + lease_ms) end";
 
 const guards: Guard[] = [
   {

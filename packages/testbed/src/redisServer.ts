@@ -61,8 +61,8 @@ export interface RedisServer {
   log(): string;
   /** Ends the process with no chance to write anything. `restart` brings it back on what is on disk. */
   kill9(): Promise<void>;
-  /** Ends it in good order if it runs, and starts it again on the same port and data. */
-  restart(): Promise<void>;
+  /** Ends it in good order if it runs, and starts it again on the same port and data, with changes of its settings if any. */
+  restart(changes?: Record<string, string | number>): Promise<void>;
   /** Freezes the process (SIGSTOP): connections stay open and nothing answers. */
   pause(): void;
   resume(): void;
@@ -197,8 +197,8 @@ class LocalRedis implements RedisServer {
     return this.logLines.join('\n');
   }
 
-  async start(): Promise<void> {
-    const child = spawnOwned(serverBinary(), this.args, {
+  async start(moreArgs: string[] = []): Promise<void> {
+    const child = spawnOwned(serverBinary(), [...this.args, ...moreArgs], {
       cwd: this.dir,
       stdio: ['ignore', 'pipe', 'pipe'],
       // A Ctrl-C in the terminal is for the tests; the testbed decides what it means for their servers.
@@ -218,9 +218,9 @@ class LocalRedis implements RedisServer {
     await this.end('SIGKILL');
   }
 
-  async restart(): Promise<void> {
+  async restart(changes: Record<string, string | number> = {}): Promise<void> {
     await this.end('SIGTERM');
-    await this.start();
+    await this.start(Object.entries(changes).flatMap(([name, value]) => [`--${name}`, String(value)]));
   }
 
   pause(): void {

@@ -52,6 +52,9 @@ export interface RetryItem {
   tried: string;
 }
 
+/** Nobody renewed for this share of a lease: nobody could. */
+const outageShare = 2 / 3;
+
 export class Model extends Claiming {
   // ── Adding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -232,7 +235,7 @@ export class Model extends Claiming {
   /** After an outage, when nobody could renew for a whole lease, nobody is to blame for one more lease. */
   #surviveOutage(now: Moment, leaseMs: number): void {
     const renewed = this.renewed?.ms ?? now.ms;
-    if (now.ms - renewed > leaseMs) this.graceUntil = now.plus(leaseMs);
+    if (now.ms - renewed > leaseMs * outageShare) this.graceUntil = now.plus(leaseMs);
     if (renewed > now.ms + 1_000) {
       for (const session of this.liveSessions) {
         if (session.at.ms >= now.ms + leaseMs + 1_000) session.at = now.plus(leaseMs);
