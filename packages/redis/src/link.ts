@@ -344,6 +344,8 @@ function openOne(target: RedisTarget, common: RedisOptions): Redis {
       ...options,
       sentinels: target.hosts,
       name: target.master!,
+      ...(target.sentinelUsername && { sentinelUsername: target.sentinelUsername }),
+      ...(target.sentinelPassword && { sentinelPassword: target.sentinelPassword }),
       sentinelRetryStrategy: retryStrategy,
       sentinelCommandTimeout: connectMs,
       ...(common.tls && { enableTLSForSentinelMode: true, sentinelTLS: common.tls }),

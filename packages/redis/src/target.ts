@@ -17,6 +17,9 @@ export interface RedisTarget {
   hosts: { host: string; port: number }[];
   /** Sentinel: the name of the master group. */
   master?: string;
+  /** Sentinel: what the sentinels themselves ask for, if anything. */
+  sentinelUsername?: string;
+  sentinelPassword?: string;
   username?: string;
   password?: string;
   db?: number;
@@ -35,6 +38,7 @@ const schemes: Record<string, { mode: RedisTarget['mode']; tls: boolean }> = {
 const targetPattern = /^([a-z+]+):\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/;
 
 const tlsParameters = ['caFile', 'certFile', 'keyFile', 'serverName'] as const;
+const sentinelParameters = ['sentinelUsername', 'sentinelPassword'] as const;
 
 export function parseTarget(target: string | RedisTarget): RedisTarget {
   if (typeof target !== 'string') return checkTarget(target);
@@ -48,8 +52,9 @@ export function parseTarget(target: string | RedisTarget): RedisTarget {
   if (kind.mode === 'single' && hosts.length > 1) throw refuse('one server has one host');
   const parameters = new URLSearchParams(query ?? '');
   for (const name of parameters.keys()) {
-    if (!kind.tls || !tlsParameters.some((known) => known === name))
-      throw refuse(`"${name}" means nothing here`);
+    const isForTls = kind.tls && tlsParameters.some((known) => known === name);
+    const isForSentinel = kind.mode === 'sentinel' && sentinelParameters.some((known) => known === name);
+    if (!isForTls && !isForSentinel) throw refuse(`"${name}" means nothing here`);
   }
   const parsed: RedisTarget = { mode: kind.mode, hosts };
   if (username) parsed.username = decode(username, refuse);
@@ -57,6 +62,10 @@ export function parseTarget(target: string | RedisTarget): RedisTarget {
   if (kind.mode === 'sentinel') {
     if (!path) throw refuse('the name of the master group is missing');
     parsed.master = path;
+    for (const name of sentinelParameters) {
+      const value = parameters.get(name);
+      if (value) parsed[name] = value;
+    }
   } else if (path) {
     const db = Number(path);
     if (!Number.isInteger(db) || db < 0) throw refuse(`"${path}" is not a database number`);
@@ -123,5 +132,5 @@ function parseHost(item: string, refuse: (reason: string) => Error): { host: str
 }
 
 function hidePassword(url: string): string {
-  return url.replace(/\/\/([^:/]*):.*@/, '//$1:***@');
+  return url.replace(/\/\/([^:/]*):.*@/, '//$1:***@').replace(/(sentinelPassword=)[^&]*/, '$1***');
 }

@@ -41,6 +41,13 @@ test('every shape of a target is understood', () => {
       'redis+sentinel://u:p@s:26379/main',
       { mode: 'sentinel', hosts: one('s', 26379), master: 'main', username: 'u', password: 'p' },
     ],
+    [
+      'redis+sentinel://s/main?sentinelUsername=watch&sentinelPassword=a%2Fb',
+      {
+        ...{ mode: 'sentinel', hosts: one('s', 6379), master: 'main' },
+        ...{ sentinelUsername: 'watch', sentinelPassword: 'a/b' },
+      },
+    ],
     ['rediss+sentinel://s/main', { mode: 'sentinel', hosts: one('s', 6379), master: 'main', tls: {} }],
   ];
   for (const [url, target] of shapes) assert.deepEqual(parseTarget(url), target, url);
@@ -60,6 +67,7 @@ test('a wrong target is refused with the reason, before anything is connected', 
     ['redis://a/-1', /not a database number/],
     ['redis+cluster://a/1', /only database 0/],
     ['redis+sentinel://a', /master group/],
+    ['redis://a?sentinelPassword=x', /"sentinelPassword" means nothing here/],
     ['redis://u:100%@h', /%/],
     ['redis://h?caFile=/etc/ca.pem', /"caFile" means nothing/],
     ['rediss://h?cafile=/etc/ca.pem', /"cafile" means nothing/],
@@ -88,6 +96,7 @@ test('no message and no description tells a password', () => {
     'redis://ada:ge:heim@a:0',
     'redis://:geheim@a:b',
     'redis://ada:ge@heim@h:0',
+    'redis+sentinel://s/?sentinelPassword=geheim',
   ]) {
     assert.throws(
       () => parseTarget(url),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { isSluiceError } from '@sluice/base';
-import { startCluster, startProxy, startSentinel, waitUntil } from '@sluice/testbed';
+import { startCluster, startProxy, startRedis, startSentinel, waitUntil } from '@sluice/testbed';
 import type { RedisCluster, SentinelSetup } from '@sluice/testbed';
 import { RedisLink } from '../src/index.js';
 
@@ -122,6 +122,20 @@ describe('a master that sentinels choose', () => {
     const list = hosts.map(({ host, port }) => `${host}:${port}`).join(',');
     const link = open(t, `redis+sentinel://${list}/${setup.name}`);
     assert.equal(String(await link.call('SET', ['a', 1])), 'OK');
+  });
+
+  test('sentinels that ask for a password of their own get it', async (t) => {
+    const master = await startRedis();
+    const sentinel = await startRedis({
+      sentinel: [`sentinel monitor main ${master.host} ${master.port} 1`],
+    });
+    t.after(() => Promise.all([sentinel.stop(), master.stop()]));
+    await sentinel.command('ACL', 'SETUSER', 'default', 'resetpass', '>secret');
+    const url = `redis+sentinel://${sentinel.host}:${sentinel.port}/main`;
+    const link = open(t, `${url}?sentinelPassword=secret`);
+    assert.equal(String(await link.call('SET', ['a', 1])), 'OK');
+    assert.equal(await master.command('GET', 'a'), '1');
+    await assert.rejects(open(t, url).call('PING', [], { deadlineMs: 500 }));
   });
 
   test('when the master dies, calls wait for the new one and then go there', async (t) => {
