@@ -344,7 +344,7 @@ export class Claimer {
     this.#lastCallMs = performance.now();
     lane.sinceMs = this.#lastCallMs;
     if (want > 0) this.lastTurn = this.#worker.nextTurn();
-    this.#worker.reserve(want);
+    const release = this.#worker.reserve(want);
     if (idle) this.#worker.asksForSuspect(true);
     const { session } = this;
     this.#takeAcks(lane);
@@ -354,7 +354,7 @@ export class Claimer {
     if (idle) this.#worker.asksForSuspect(false);
     lane.busy = false;
     lane.acks = [];
-    this.#worker.reserve(-want);
+    release();
     // Another lane may have learned meanwhile that the session is gone, and opened a new one.
     if (session !== this.session || !reply) return;
     if (reply[0].toString() === 'LEASE_LOST') return this.#lose('LEASE_LOST');

@@ -36,7 +36,8 @@ const ticksPerSleepyTick = 8;
 /** Handlers that typically take less than this may be claimed for ahead: see `keepForThisTurn`. */
 const quickMs = 2;
 const smallestQuickSlots = 16;
-const suspectPatienceMs = 1_000;
+/** How long a partition that does not answer holds up the others. */
+const answerPatienceMs = 1_000;
 /** How much the newest run counts in what is typical. A few hundred quick runs in a row make a worker quick, one slow run ends it. */
 const typicalShare = 0.02;
 /** A job that was running whenever its worker died, this often, is taken for the cause. */
@@ -232,10 +233,22 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     return ++this.#turns;
   }
 
-  /** @internal Slots are kept for the jobs that a call may bring; what it does not bring is free for others again. */
-  reserve(count: number): void {
+  /**
+   * @internal Keeps slots for the jobs that a call may bring, until the returned function is called. A partition that does not
+   * answer must not keep them from the others for ever; what it brings later finds no slot and goes back.
+   */
+  reserve(count: number): () => void {
     this.#reserved += count;
-    if (count < 0) this.#offerSlots();
+    let isKept = true;
+    const release = () => {
+      if (!isKept) return;
+      isKept = false;
+      clearTimeout(timer);
+      this.#reserved -= count;
+      this.#offerSlots();
+    };
+    const timer = this.#claimers.length > 1 ? setTimeout(release, answerPatienceMs) : undefined;
+    return release;
   }
 
   /** @internal Nothing runs and nothing is being claimed: a suspect may come. */
@@ -436,7 +449,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   /** Nothing else is claimed meanwhile; but a partition that does not answer must not stop the others. */
   #mayGetSuspect(): boolean {
-    return performance.now() - this.#suspectAskedMs < suspectPatienceMs;
+    return performance.now() - this.#suspectAskedMs < answerPatienceMs;
   }
 
   async #checkThenStart(run: Run<Data>): Promise<void> {

@@ -44,7 +44,6 @@ const directly: Record<Role, string[]> = {
     'blpop',
     'hget',
     'hgetall',
-    'hkeys',
     'hmget',
     'hrandfield',
     'lrange',

@@ -160,6 +160,33 @@ test('slots move under load: nothing is lost and nothing runs twice', async (t) 
   );
 });
 
+test('a shard that hangs keeps no slots from the others', async (t) => {
+  const queue = open<string>(t, 'hung');
+  const jobs = Array.from({ length: 600 }, (_, i) => ({ data: `job-${i}`, id: `job-${i}` }));
+  await queue.addMany(jobs);
+  const { owner } = await ownerOf(queue as never, 0);
+  const owners = await Promise.all(
+    queue.partitions.map(async (_, i) => (await ownerOf(queue as never, i)).owner),
+  );
+  const elsewhere = jobs.filter(({ id }) => owners[queue.partitionNamed(id).index] !== owner);
+  const done = new Set<string>();
+  queue.work(
+    async (job) => {
+      await sleep(2);
+      done.add(job.data);
+    },
+    { concurrency: 2 },
+  );
+  await waitUntil('the worker is busy', () => done.size > 50);
+  owner.pause();
+  t.after(() => owner.resume());
+  await waitUntil('all jobs of the other shards ran', () => elsewhere.every(({ data }) => done.has(data)), {
+    timeoutMs: 6_000,
+  });
+  owner.resume();
+  await waitUntil('the rest ran', () => done.size === 600, { timeoutMs: 30_000 });
+});
+
 test('a master dies under load: what replicas had confirmed is there, and workers resume by themselves', async (t) => {
   const queue = open<number>(t, 'failover', { addDeadlineMs: 15_000 });
   const load = new Load(queue, { durability: { replicas: 1, timeoutMs: 2_000 } }).produce(4);

@@ -279,5 +279,5 @@ function remember(name: keyof typeof scripts, reply: unknown): void {
     if (typeof item === 'string' && item.length <= longestWord) count(`${name} ${item}`);
   }
   if ((name !== 'claim' && name !== 'take') || !Array.isArray(reply)) return;
-  for (let bit = 1; bit <= 256; bit *= 2) if (Number(reply[5]) & bit) count(`${name} ${bit}`);
+  for (let bit = 1; bit <= 512; bit *= 2) if (Number(reply[5]) & bit) count(`${name} ${bit}`);
 }
