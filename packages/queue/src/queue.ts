@@ -138,12 +138,12 @@ export class Queue<Data = unknown, Result = unknown> {
     }
     const data = this.options.schema ? await this.#checkEach(jobs) : jobs.map((job) => job.data);
     const written = writeEach(data);
-    // From here on nothing can be wrong with the jobs: none is sent before the last one is known to be good.
     const options = this.#prepareEach(jobs);
     for (const part of written) {
-      if (part.longest * 3 > this.#maxPayloadBytes)
-        for (const payload of part.cut()) this.#checkSize(payload);
+      if (part.longest * 3 <= this.#maxPayloadBytes) continue;
+      for (const payload of part.cut()) this.#checkSize(payload);
     }
+    // None is sent before the last one is known to be good: from here on nothing can be wrong with the jobs.
     const batches = this.#producers.map((producer) => producer.gather());
     const added: AddedJob[] = [];
     const places: number[][] = batches.map(() => []);
