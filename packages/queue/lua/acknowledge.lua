@@ -1,4 +1,5 @@
--- acknowledge.lua (prelude of claim.lua and take.lua, after sheaf.lua): recognises the caller, answers repetitions, ends what was finished.
+-- acknowledge.lua (prelude of claim.lua and take.lua, after sheaf.lua): recognises the caller, answers repetitions, ends what was
+-- finished.
 -- `early_answer` gives the reply of a call that must change nothing; `acknowledge` does the rest of its work.
 local MINUTE_MS = 60000
 local STATS_MS = 25 * 3600 * 1000

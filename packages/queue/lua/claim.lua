@@ -15,7 +15,8 @@
 -- list: msgpack {'#', '#lane', id, …}, the ids being acknowledged; runs: msgpack {token, how many of them, …}
 -- whole: '1' to acknowledge the sheaf of this lane as well (sheaf.lua)
 -- idle: '1' when the worker runs nothing, so that it may take a suspect
--- Returns {'LEASE_LOST'}, {'STALE'}, {'SPLIT'} (there is no sheaf: name the ids) or {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, next due ms, flags,
+-- Returns {'LEASE_LOST'}, {'STALE'}, {'SPLIT'} (there is no sheaf: name the ids) or
+--   {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, next due ms, flags,
 --   ids not held any more, ids that need settle.lua, cancelled ids, priority of the list for take.lua or -1}
 -- flags: 1 inbox, 2 rescue, 4 drain for a suspect, 8 runs alone, 16 more is waiting, 32 on watch, 64 paused, 128 chain notices,
 --   256 schedule due, 512 (in a repetition of take.lua) a sheaf
@@ -23,7 +24,6 @@ local PROMOTED_PER_CALL = 200
 local CLAIM_BYTES = 8 * 1024 * 1024
 local BYTES_CHECKED_EVERY = 64 -- jobs; bounds how far a claim of large jobs can overshoot
 local SUSPECTS_LOOKED_AT = 20
-local META_FIELDS = 3 -- of a live session: its description and two lanes
 
 local answer = early_answer()
 if answer then return answer end
@@ -61,7 +61,7 @@ if room > 0 and rules.maxActive then
   local running = 0
   for key, fields in pairs({ [sessions] = META_FIELDS, [rescuing] = 0 }) do
     for _, other in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-      running = running + redis.call('HLEN', active .. other) - fields + tied(active .. other)
+      running = running + count_held(active .. other, fields)
     end
   end
   room = math.min(room, math.max(rules.maxActive - running, 0))

@@ -4,7 +4,7 @@
 -- ARGV session
 -- Returns 'CLOSED', 'BUSY' (it still holds jobs) or 'LEASE_LOST'
 if not redis.call('ZSCORE', sessions, session) then return 'LEASE_LOST' end
-if redis.call('HLEN', active .. session) > 3 or tied(active .. session) > 0 then return 'BUSY' end
+if count_held(active .. session, META_FIELDS) > 0 then return 'BUSY' end
 redis.call('ZREM', sessions, session)
 redis.call('DEL', active .. session, lanes .. session)
 if redis.call('HGET', cfg, 'watch') == session then redis.call('HDEL', cfg, 'watch') end

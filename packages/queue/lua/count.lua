@@ -13,10 +13,10 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local conf = redis.call('HMGET', cfg, 'held', 'tombstones')
 local running, workers = 0, 0
-for key, fields in pairs({ [sessions] = 3, [rescuing] = 0 }) do
+for key, fields in pairs({ [sessions] = META_FIELDS, [rescuing] = 0 }) do
   for _, session in ipairs(redis.call('ZRANGE', key, 0, -1)) do
     workers = workers + 1
-    running = running + redis.call('HLEN', active .. session) - fields + tied(active .. session)
+    running = running + count_held(active .. session, fields)
   end
 end
 local heads, lengths = {}, {}

@@ -4,6 +4,7 @@
 -- field of its lane (`seq:token=` and a msgpack list of ids), instead of one field per job, and the lane's next call ends all of
 -- them with one word. Whoever needs a single job of a sheaf unties it first: then each has its own field, id → token, as ever.
 local LANES = { '#0', '#1' }
+local META_FIELDS = 3 -- of a live session: its description and its lanes
 
 -- The ids in a sheaf, their token, and what the lane says without them; nothing when there is no sheaf.
 local function sheaf_in(said)
@@ -32,9 +33,9 @@ local function untie(held, except)
   return found
 end
 
--- How many jobs are in the sheaves of a session.
-local function tied(held)
-  local count = 0
+-- How many jobs a session holds; `fields` of its hash are not jobs: META_FIELDS, or none once it is being rescued.
+local function count_held(held, fields)
+  local count = redis.call('HLEN', held) - fields
   for _, said in ipairs(redis.call('HMGET', held, unpack(LANES))) do count = count + #(sheaf_in(said) or {}) end
   return count
 end

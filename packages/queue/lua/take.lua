@@ -8,8 +8,8 @@
 -- ARGV session, lane, seq, want, list, runs, whole, tie
 -- list: msgpack {'#', '#lane', id, …}, the ids being acknowledged; runs: msgpack {token, how many of them, …}
 -- whole: '1' to acknowledge the sheaf of this lane as well; tie: '1' to get a sheaf (sheaf.lua)
--- Returns {'LEASE_LOST'}, {'STALE'}, {'LOOK'}, {'SPLIT'} (there is no sheaf: name the ids) or {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, 0, flags (16: more is
---   waiting, 512: a sheaf), ids not held any more, ids that need settle.lua, {}, -1}
+-- Returns {'LEASE_LOST'}, {'STALE'}, {'LOOK'}, {'SPLIT'} (there is no sheaf: name the ids) or
+--   {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, 0, flags (16: more is waiting, 512: a sheaf), ids not held any more, ids that need settle.lua, {}, -1}
 local BYTES_CHECKED_EVERY = 64
 local CLAIM_BYTES = 8 * 1024 * 1024
 
