@@ -4,6 +4,9 @@ import { readFileSync } from 'node:fs';
 import type { Entry } from './books.js';
 
 const tombstone = 255;
+const bale = 64;
+const looseBale = 192;
+const counters = ['tombstones', 'held', 'loose', ...[0, 1, 2, 3, 4, 5].map((level) => `baled${level}`)];
 
 export interface BooksView {
   /** How it ended ('d' or 'c') and its result, of jobs that are remembered. */
@@ -38,7 +41,8 @@ export function viewBooks(entries: readonly Entry[], queue: string): BooksView {
   const isTombstone = (packed: string) => packed.charCodeAt(0) === tombstone;
   const unfinished = new Map<string, string>();
   for (const [id, packed] of jobs) {
-    if (!dead.has(id) && !isTombstone(packed)) unfinished.set(id, placesOf(id, named));
+    if (dead.has(id) || isTombstone(packed)) continue;
+    for (const job of jobsUnder(id, packed)) unfinished.set(job, placesOf(id, named));
   }
   const counted = { done: 0, dead: 0, cancelled: 0 };
   for (const { items } of family('stats:')) {
@@ -102,7 +106,7 @@ function objection(entry: Entry & { name: string }, queue: string, dead: Set<str
   switch (row.name) {
     case 'cfg': {
       const conf = new Map(pairs(items));
-      const wrong = ['tombstones', 'held'].filter((field) => Number(conf.get(field) ?? 0) !== 0);
+      const wrong = counters.filter((field) => Number(conf.get(field) ?? 0) !== 0);
       return wrong.length > 0
         ? `${key}: ${wrong.map((field) => `${field} is ${conf.get(field)}`).join(', ')}`
         : undefined;
@@ -165,6 +169,14 @@ function placesOf(id: string, named: readonly (Entry & { name: string })[]): str
     return members.includes(id);
   });
   return places.length > 0 ? places.map(({ name }) => name).join(' and ') : 'no list at all';
+}
+
+/** A field of `jobs` is a job, or a bale: a few jobs that were added together. What is left of a loose bale is none. */
+function jobsUnder(name: string, packed: string): string[] {
+  const kind = packed.charCodeAt(0);
+  if (kind === looseBale) return [];
+  if (kind !== bale) return [name];
+  return Array.from({ length: packed.charCodeAt(1) }, (_, i) => `${name.slice(1)}.${i}`);
 }
 
 /** Eight bytes of header; with the options flag, two bytes of length and the options; then the payload. */

@@ -79,6 +79,8 @@ async function addOne(drawn: Draw): Promise<void> {
       const { id, duplicate } = await queue.add(work, options);
       const ours = !duplicate || id === options.id;
       if (part.replicas > 0 && !options.durability) return unconfirmed(work.key);
+      // The master that took over says that another job has the unique key; the one that was lost may have run this one before.
+      if (part.replicas > 0 && !ours) return unconfirmed(work.key);
       log.write({ e: 'accepted', at: Date.now(), key: work.key, id, ours });
       if (ours && drawn.remembered) remember(id);
       return;

@@ -10,7 +10,7 @@ local held = active .. session
 local names = cmsgpack.unpack(list)
 local state = redis.call('HMGET', held, unpack(names))
 local refused, special, cancelled = {}, {}, {}
-local sheaf = sheaf_in(state[2])
+local sheaf, _, _, sheaf_size = sheaf_in(state[2])
 
 local function early_answer()
   if not state[1] then return { 'LEASE_LOST' } end
@@ -55,12 +55,11 @@ local function count_done(done)
   if redis.call('HINCRBY', key, 'done', done) == done then redis.call('PEXPIRE', key, STATS_MS) end
 end
 
+local together = 0 -- jobs of the sheaf that this call ends; it goes when the field of its lane is written
 local function acknowledge()
-  local together = 0
   if sheaf and whole == '1' then
-    -- The sheaf itself goes when this call writes the field of its lane.
     redis.call('HDEL', jobs, unpack(sheaf))
-    together = #sheaf
+    together = sheaf_size
   elseif untie_lane(held, lane, state[2]) then
     state = redis.call('HMGET', held, unpack(names))
   end

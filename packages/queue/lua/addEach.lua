@@ -39,10 +39,11 @@ end
 
 local function duplicate_of(id, own, key)
   if own == 1 then
-    local packed = redis.call('HGET', jobs, id)
+    local packed = packed_of(id)
     if packed and packed:byte(1) == TOMBSTONE then
       -- Cancelled so long ago that its memory is gone, but its place in the list is not: clear it, then start anew.
-      redis.call('LREM', waits[packed:byte(3) % 16], 1, id)
+      local level = packed:byte(3) % 16
+      if redis.call('LREM', waits[level], 1, id) == 0 then drop_from_loose(id, level) end
       redis.call('HDEL', jobs, id)
       redis.call('HINCRBY', cfg, 'tombstones', -1)
     elseif packed then

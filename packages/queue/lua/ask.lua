@@ -4,7 +4,7 @@
 -- ARGV id
 -- Returns {'WAITING' | 'done' | 'cancelled' | 'dead' | 'UNKNOWN', how it ended and its result}
 local TOMBSTONE = 255
-local packed = redis.call('HGET', jobs, id)
+local packed = packed_of(id)
 if packed and packed:byte(1) ~= TOMBSTONE then
   return { redis.call('ZSCORE', dead, id) and 'dead' or 'WAITING', '' }
 end

@@ -9,7 +9,7 @@
 -- KEYS events STREAM
 -- ARGV id, keepMs
 -- Returns 'UNKNOWN', 'ENDED', or the state that the job was in: 'waiting', 'delayed', 'blocked', 'active', 'dead'
-local packed = redis.call('HGET', jobs, id)
+local packed = single_out(id)
 if not packed then return redis.call('ZSCORE', ended, id) and 'ENDED' or 'UNKNOWN' end
 if packed:byte(1) == TOMBSTONE then return 'ENDED' end
 local now = now_ms()

@@ -11,9 +11,10 @@
 -- KEYS wait0 LIST, wait1 LIST, wait2 LIST, wait3 LIST, wait4 LIST, wait5 LIST, delayed ZSET, suspects LIST, inbox LIST
 -- KEYS groups HASH, group ZSET, fresh LIST, ring LIST, groupActive HASH, groupRate LIST, parked ZSET, rate LIST
 -- KEYS dependents HASH, chained LIST, ticks ZSET, stats HASH, events STREAM
--- ARGV session, lane, seq, want, list, runs, whole, idle
+-- ARGV session, lane, seq, want, list, runs, whole, tie, idle
 -- list: msgpack {'#', '#lane', id, …}, the ids being acknowledged; runs: msgpack {token, how many of them, …}
 -- whole: '1' to acknowledge the sheaf of this lane as well (sheaf.lua)
+-- tie: '1' when the worker would like a sheaf: if there is nothing but a list, it is left to take.lua
 -- idle: '1' when the worker runs nothing, so that it may take a suspect
 -- Returns {'LEASE_LOST'}, {'STALE'}, {'SPLIT'} (there is no sheaf: name the ids) or
 --   {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, next due ms, flags,
@@ -24,18 +25,17 @@ local PROMOTED_PER_CALL = 200
 local CLAIM_BYTES = 8 * 1024 * 1024
 local BYTES_CHECKED_EVERY = 64 -- jobs; bounds how far a claim of large jobs can overshoot
 local SUSPECTS_LOOKED_AT = 20
+local BALED = { 'baled0', 'baled1', 'baled2', 'baled3', 'baled4', 'baled5' }
+local WORTH_TAKING = 16 -- jobs that wait, from which on a worker that ties leaves them to take.lua
 
 local answer = early_answer()
 if answer then return answer end
-local conf = redis.call('HMGET', cfg, 'token', 'turn', 'rules', 'events', 'watch')
+local conf = redis.call('HMGET', cfg, 'token', 'turn', 'rules', 'events', 'watch', unpack(BALED))
+-- An event tells which jobs have ended.
+if conf[4] and whole == '1' then return { 'SPLIT' } end
 acknowledge()
-if conf[4] then
-  if whole == '1' then
-    for _, id in ipairs(sheaf) do names[#names + 1] = id end
-  end
-  if #names > 2 then
-    redis.call('XADD', events, 'MAXLEN', '~', conf[4], '*', 'type', 'done', 'id', table.concat(names, ' ', 3))
-  end
+if conf[4] and #names > 2 then
+  redis.call('XADD', events, 'MAXLEN', '~', conf[4], '*', 'type', 'done', 'id', table.concat(names, ' ', 3))
 end
 
 local ids = {}
@@ -58,7 +58,7 @@ if rules.paused then
 end
 -- A limit that leaves no room is no reason to wake anybody: whoever makes room does that.
 if room > 0 and rules.maxActive then
-  local running = 0
+  local running = 0 - together
   for key, fields in pairs({ [sessions] = META_FIELDS, [rescuing] = 0 }) do
     for _, other in ipairs(redis.call('ZRANGE', key, 0, -1)) do
       running = running + count_held(active .. other, fields)
@@ -183,8 +183,17 @@ end
 -- 3. Choose.
 local lengths, waiting = {}, 0
 for p = 0, 5 do
-  lengths[p] = redis.call('LLEN', waits[p])
+  lengths[p] = redis.call('LLEN', waits[p]) + (conf[6 + p] or 0)
   waiting = waiting + lengths[p]
+end
+
+-- Where a busy worker may go on with take.lua: one list, and nothing else to respect.
+local suspected = redis.call('LLEN', suspects)
+local function plain_list()
+  if grouped or conf[3] or conf[4] or suspected > 0 or waiting == 0 then return -1 end
+  for p = 0, 5 do
+    if lengths[p] > 0 then return lengths[p] == waiting and p or -1 end
+  end
 end
 
 local function claim_from_lists(count)
@@ -204,7 +213,7 @@ local function claim_from_lists(count)
     take[p] = take[p] + more
     left = left - more
     if take[p] > 0 then
-      local popped = redis.call('LPOP', waits[p], take[p])
+      local popped = pop(waits[p], p, take[p], false)
       lengths[p] = lengths[p] - #popped
       waiting = waiting - #popped
       if #ids == 0 then
@@ -224,7 +233,6 @@ local function runnable_suspect()
   end
 end
 
-local suspected = redis.call('LLEN', suspects)
 local suspect, suspect_group = nil, nil
 if room > 0 and suspected > 0 then suspect, suspect_group = runnable_suspect() end
 if suspect then
@@ -246,7 +254,8 @@ if suspect then
     room = 0
   end
 end
-if room > 0 and #ids == 0 then
+local leaves = tie == '1' and waiting >= WORTH_TAKING and conf[5] ~= session and plain_list() >= 0
+if room > 0 and #ids == 0 and not leaves then
   if grouped then
     local share = waiting == 0 and room or math.floor(room / 2)
     if waiting > 0 and room % 2 == 1 then
@@ -258,14 +267,6 @@ if room > 0 and #ids == 0 then
     if #ids < room then claim_from_groups(room - #ids) end
   else
     claim_from_lists(room)
-  end
-end
-
--- Where a busy worker may go on with take.lua: one list, and nothing else to respect.
-local plain_list = -1
-if not (grouped or conf[3] or conf[4] or suspected > 0) then
-  for p = 0, 5 do
-    if lengths[p] > 0 then plain_list = lengths[p] == waiting and p or -1 end
   end
 end
 
@@ -371,4 +372,4 @@ if more then
   flags = flags + 16
   if not rules.paused and redis.call('EXISTS', wake) == 0 then redis.call('RPUSH', wake, 1) end
 end
-return { 'OK', token, now, cmsgpack.pack(given), due_at, flags, refused, special, cancelled, plain_list }
+return { 'OK', token, now, cmsgpack.pack(given), due_at, flags, refused, special, cancelled, plain_list() }

@@ -11,12 +11,15 @@ local HEADS_LOOKED_AT = 20 -- ids per list or groups per ring; tombstones are pa
 local HEADER_BYTES = 8
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local conf = redis.call('HMGET', cfg, 'held', 'tombstones')
+local conf = redis.call('HMGET', cfg, 'held', 'tombstones', 'loose', 'baled0', 'baled1', 'baled2', 'baled3', 'baled4', 'baled5')
 local running, workers = 0, 0
+local known = redis.call('HLEN', jobs) - (conf[3] or 0)
 for key, fields in pairs({ [sessions] = META_FIELDS, [rescuing] = 0 }) do
   for _, session in ipairs(redis.call('ZRANGE', key, 0, -1)) do
     workers = workers + 1
-    running = running + count_held(active .. session, fields)
+    local holds, stored = count_held(active .. session, fields)
+    running = running + holds
+    known = known + holds - stored
   end
 end
 local heads, lengths = {}, {}
@@ -30,7 +33,9 @@ local function first_of(ids)
   end
 end
 for i, key in ipairs({ wait0, wait1, wait2, wait3, wait4, wait5 }) do
-  lengths[i] = redis.call('LLEN', key)
+  local baled = tonumber(conf[3 + i] or 0)
+  lengths[i] = redis.call('LLEN', key) + baled
+  known = known + baled
   first_of(redis.call('LRANGE', key, 0, HEADS_LOOKED_AT - 1))
 end
 first_of(redis.call('LRANGE', suspects, 0, 0))
@@ -42,7 +47,7 @@ for _, key in ipairs({ fresh, ring }) do
 end
 local due = redis.call('ZCOUNT', delayed, '-inf', now)
 return {
-  now, redis.call('HLEN', jobs), lengths, due, redis.call('ZCARD', delayed) - due, redis.call('LLEN', suspects),
+  now, known, lengths, due, redis.call('ZCARD', delayed) - due, redis.call('LLEN', suspects),
   redis.call('LLEN', inbox), redis.call('HLEN', blocked), tonumber(conf[1] or 0), tonumber(conf[2] or 0), running, workers,
   redis.call('ZCARD', dead), redis.call('ZCARD', ended), heads,
   tonumber(redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2] or 0),

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- depend.lua: a job that others wait for learns of them. If it has ended already, the answer says how. From now on its end is
 -- remembered for at least `rememberMs`, whatever its options said: who began to wait can still ask how it ended.
--- KEYS jobs HASH, dead ZSET, ended ZSET, results HASH, dependents HASH
+-- KEYS cfg HASH, sessions ZSET, active HASH, jobs HASH, dead ZSET, ended ZSET, results HASH, dependents HASH
 -- ARGV id, target, rememberMs
 -- Returns 'WAITING', 'done', 'cancelled', 'dead' or 'UNKNOWN'
 local TOMBSTONE = 255
@@ -26,7 +26,7 @@ local function remembered(packed)
   return string.char(flags) .. packed:sub(2, 8) .. length .. options .. payload
 end
 
-local packed = redis.call('HGET', jobs, id)
+local packed = single_out(id)
 if not packed then
   local until_ms = redis.call('ZSCORE', ended, id)
   if not until_ms then return 'UNKNOWN' end

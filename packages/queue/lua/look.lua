@@ -6,7 +6,7 @@
 -- Returns {state or '', packed, due ms, session, token, progress, outcome and result, detail, dependency refs, tries, logs}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local packed = redis.call('HGET', jobs, id)
+local packed = packed_of(id)
 local report = redis.call('HGET', progress, id) or ''
 local tried = redis.call('LRANGE', tries .. id, 0, -1)
 local lines = redis.call('LRANGE', logs .. id, 0, -1)

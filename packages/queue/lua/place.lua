@@ -3,9 +3,10 @@
 -- A packed job is bytes: 1 flags, 2 failed attempts, 3 crashes * 16 + priority, 4-8 creation time, then
 -- (flag 1) two bytes of length and a JSON of options, then the payload, which Lua never decodes.
 -- Flags: 1 options, 2 binary payload, 4 payload is a foreign message, 8 needs settle.lua to end,
--- 16 has traces (tries, progress, logs), 32 belongs to a group. 255 alone is the tombstone of a cancelled job.
+-- 16 has traces (tries, progress, logs), 32 belongs to a group, 64 several jobs in one (bale.lua). 255 alone is the tombstone of
+-- a cancelled job.
 --
--- Jobs without a group wait in one list per priority. Jobs of a group wait in the group's own sorted set
+-- Jobs without a group wait in one list per priority, some of them in bales. Jobs of a group wait in the group's own sorted set
 -- (priority, then order); a group with waiting jobs is either 'ready' (listed in `fresh` or `ring`, served in turn),
 -- 'full' (at its concurrency limit) or 'slow' (at its rate limit, parked until a time).
 local waits = { [0] = wait0, wait1, wait2, wait3, wait4, wait5 }

@@ -7,6 +7,7 @@
 // One comparison proves nothing: the reply that brings a job may still be on its way. What is unknown in two of them, under the
 // same token, with no call under way that is older than the first, goes back and runs again.
 import { readHeld } from './held.js';
+import type { Hold } from './held.js';
 import type { Partition } from './partition.js';
 
 export class Audit {
@@ -47,7 +48,7 @@ export class Audit {
     this.#underWay = true;
     const { keys, link } = this.#partition;
     try {
-      return this.#judge(await readHeld(link, keys.active + session), oldestCallMs() > before);
+      return this.#judge(await readHeld(link, keys, session), oldestCallMs() > before);
     } catch {
       // Redis is away; the worker says so elsewhere.
       return [];
@@ -56,10 +57,10 @@ export class Audit {
     }
   }
 
-  #judge(held: Map<string, string>, isConclusive: boolean): { id: string; token: string }[] {
+  #judge(held: Map<string, Hold>, isConclusive: boolean): { id: string; token: string }[] {
     const lost: { id: string; token: string }[] = [];
     const strangers = new Map<string, string>();
-    for (const [id, token] of held) {
+    for (const [id, { token }] of held) {
       if (this.#isKnown(id, token)) continue;
       if (isConclusive && this.#strangers.get(id) === token) lost.push({ id, token });
       else strangers.set(id, token);

@@ -1,15 +1,25 @@
 // Jobs that travel to Redis in one call, and how they are written for it.
 //
 // Plain jobs (a priority and a payload, nothing else) are packed into the call's buffer as they come: their texts die young, and
-// when the call is sent nothing is left to do. Special jobs are kept and written when they are sent.
-import { headerBytes, makeHeader, writeHeader } from './packed.js';
+// when the call is sent nothing is left to do. Neighbours go into bales, as bale.lua describes them: one field and one entry for up
+// to 16 jobs, whose ids are those of their places. Special jobs are kept and written when they are sent.
+import { flag, headerBytes, makeHeader, writeHeader } from './packed.js';
 import type { FailurePolicy, PreparedOptions } from './options.js';
 import { Packer } from './wire.js';
 
 export const maxJobsPerCall = 1_000;
 const maxBytesPerCall = 1024 * 1024;
+const maxJobsPerBale = 16;
+/** Large payloads gain nothing in a bale, and a bale that has to be taken apart should be small. */
+const maxBaledLength = 1_024;
+const maxBaleBytes = 8 * 1024;
+const maxPlainIdLength = 32;
+/** Between the jobs of a bale. */
+const comma = 0x2c;
+const lineEnd = 0x0a;
 
 export interface NewJob {
+  /** A plain job gets its id with its place in a call. */
   id: string;
   payload: string | Uint8Array;
   flags: number;
@@ -26,6 +36,16 @@ export interface AddAnswer {
 
 export function isPlain(job: NewJob): boolean {
   return job.options.plain && !job.after && !job.dead;
+}
+
+/** The bale that is being filled. Its first job is written when there is a second, or none will come. */
+interface OpenBale {
+  stem: string;
+  kind: number;
+  size: number;
+  bytes: number;
+  first: string;
+  start: number;
 }
 
 export class Call {
@@ -46,10 +66,15 @@ export class Call {
   /** Of all of its jobs; '' when they differ. */
   #priority: number | '' = '';
   readonly #headers: Buffer[] = [];
+  readonly #newStem: () => string;
+  #bale: OpenBale | undefined;
+  /** Fields and entries: jobs of their own, and bales. */
+  #written = 0;
 
-  constructor(plain: boolean, createdMs: number) {
+  constructor(plain: boolean, createdMs: number, newStem: () => string) {
     this.isPlain = plain;
     this.#createdMs = createdMs;
+    this.#newStem = newStem;
     if (plain) {
       this.#entries = new Packer(4_096);
       this.#entries.array(0);
@@ -68,32 +93,77 @@ export class Call {
 
   /** Returns the position of the job in the call. */
   add(job: NewJob): number {
-    if (this.size === 0) this.firstId = job.id;
     const bytes = boundOf(job);
     this.#bytes += bytes;
     if (this.#entries) this.#pack(this.#entries, job, bytes);
     else this.jobs.push(job);
+    if (this.size === 0) this.firstId = job.id;
     return this.size++;
   }
 
-  /** The arguments of add.lua. */
-  get packed(): { entries: Buffer; priority: number | '' } {
+  /** The arguments of add.lua; nothing is added afterwards. */
+  finish(): { entries: Buffer; priority: number | ''; baled: number } {
+    this.#closeBale(this.#entries!);
     const entries = this.#entries!.take();
-    entries.writeUInt32BE(this.size * 2, 1);
-    return { entries, priority: this.#priority };
+    entries.writeUInt32BE(this.#written * 2, 1);
+    return { entries, priority: this.#priority, baled: this.size - this.#written };
   }
 
   #pack(entries: Packer, job: NewJob, bytes: number): void {
-    const { priority } = job.options;
-    const kind = job.flags * 8 + priority;
-    this.#headers[kind] ??= makeHeader(job.flags, priority, this.#createdMs);
-    entries.reserve(bytes);
-    entries.short(job.id);
-    const start = entries.begin();
-    entries.rawBytes(this.#headers[kind]);
-    writePayload(entries, job);
-    entries.end(start);
+    const { payload, flags, options } = job;
+    const { priority } = options;
+    const kind = flags * 8 + priority;
+    // What has been begun may have to be written, too.
+    entries.reserve(bytes + maxBaledLength * 3 + 64);
     if (priority !== this.#priority) this.#priority = this.size === 0 ? priority : '';
+    const isBaled = typeof payload === 'string' && payload.length > 0 && payload.length <= maxBaledLength;
+    const bale = this.#bale;
+    if (isBaled && bale?.kind === kind && bale.size < maxJobsPerBale && bale.bytes + bytes <= maxBaleBytes) {
+      if (bale.size === 1) this.#beginBale(entries, bale);
+      entries.byte(comma);
+      entries.byte(lineEnd);
+      entries.raw(payload);
+      job.id = `${bale.stem}.${bale.size}`;
+      bale.size++;
+      bale.bytes += bytes;
+      return;
+    }
+    this.#closeBale(entries);
+    this.#written++;
+    const stem = this.#newStem();
+    job.id = `${stem}.0`;
+    if (isBaled) this.#bale = { stem, kind, size: 1, bytes, first: payload, start: 0 };
+    else this.#writeAlone(entries, job.id, kind, payload);
+  }
+
+  #beginBale(entries: Packer, bale: OpenBale): void {
+    entries.short(`=${bale.stem}`);
+    bale.start = entries.begin();
+    entries.rawBytes(this.#header(bale.kind | (flag.bale * 8)));
+    entries.raw(bale.first);
+  }
+
+  #closeBale(entries: Packer): void {
+    const bale = this.#bale;
+    this.#bale = undefined;
+    if (bale?.size === 1) return this.#writeAlone(entries, `${bale.stem}.0`, bale.kind, bale.first);
+    if (!bale) return;
+    entries.end(bale.start);
+    entries.setByte(bale.start + 1, bale.size);
+  }
+
+  #writeAlone(entries: Packer, id: string, kind: number, payload: string | Uint8Array): void {
+    entries.short(id);
+    const start = entries.begin();
+    entries.rawBytes(this.#header(kind));
+    if (typeof payload === 'string') entries.raw(payload);
+    else entries.rawBytes(payload);
+    entries.end(start);
+  }
+
+  #header(kind: number): Buffer {
+    this.#headers[kind] ??= makeHeader(kind >> 3, kind & 7, this.#createdMs);
+    return this.#headers[kind];
   }
 }
 
@@ -108,7 +178,7 @@ export function packItems(jobs: readonly NewJob[], createdMs: number): Buffer {
 /** An upper bound of what a job takes on the wire: exact lengths would mean encoding it twice. */
 function boundOf(job: NewJob): number {
   if (!isPlain(job)) return itemBound(job);
-  return payloadBound(job) + job.id.length * 3 + headerBytes + 16;
+  return payloadBound(job) + maxPlainIdLength + headerBytes + 16;
 }
 
 /** The same for an item of addEach.lua, which has twelve fields whatever the job is. */

@@ -24,7 +24,7 @@ import { withOwnId } from './durability.js';
 import type { AddAnswer, NewJob } from './call.js';
 import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
-import { randomName } from './ids.js';
+import { randomName, stemOf } from './ids.js';
 import { defaultPrefix, partitionKeys } from './keys.js';
 import { checkName } from './options.js';
 import type { AddOptions, FailurePolicy, JobRef } from './options.js';
@@ -281,7 +281,7 @@ async function register(queue: AnyQueue, { queue: name, id }: JobRef, waiter: Pl
   const count = name === queue.name ? queue.partitions.length : await countPartitions(queue, name);
   // The id says where it should be, but a group or a unique key may have chosen another partition.
   for (let i = 0; i < count; i++) {
-    const partition = (partitionOf(id, count) + i) % count;
+    const partition = (partitionOf(stemOf(id), count) + i) % count;
     const word = await tellDependency(queue, { queue: name, partition, id }, refOf(waiter));
     if (word !== 'UNKNOWN') return refOf({ queue: name, partition, job: { id } });
   }

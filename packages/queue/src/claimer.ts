@@ -9,6 +9,7 @@
 // no time at all it asks for twice as many, and what cannot start in the same turn of the loop goes back at once (worker.ts).
 import { isSluiceError } from '@sluice/base';
 import { Audit } from './audit.js';
+import { readJobs } from './bale.js';
 import { Duties } from './duties.js';
 import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
@@ -22,7 +23,7 @@ import type { Partition } from './partition.js';
 import { Waiter } from './waiter.js';
 import { Packer, pack, readStrings } from './wire.js';
 import type { WireValue } from './wire.js';
-import type { AnyWorker } from './worker.js';
+import type { AnyWorker, Claim } from './worker.js';
 
 const laneCount = 2;
 /** A claim of this size or less is not split over the lanes. */
@@ -371,16 +372,20 @@ export class Claimer {
   ): Promise<[Buffer, ...unknown[]] | undefined> {
     const { session } = this;
     const call = { session, lane: lane.name, seq: lane.seq, want };
+    const tie = this.#worker.isQuick() ? '1' : '0';
     let acks = encodeAcks(lane, lane.sheaf !== undefined);
     if (short) {
-      const tie = this.#worker.isQuick() ? '1' : '0';
-      const keys = this.#listKeys[this.#plainList];
-      const reply = await this.#untilAnswered('take', { ...call, ...acks, tie }, keys);
+      const level = this.#plainList;
+      const reply = await this.#untilAnswered(
+        'take',
+        { ...call, ...acks, tie, level },
+        this.#listKeys[level],
+      );
       if (reply?.[0].toString() !== 'LOOK' && reply?.[0].toString() !== 'SPLIT') return reply;
     }
-    this.#lastLookMs = this.#lastCallMs;
+    this.#lastLookMs = lane.sinceMs;
     for (;;) {
-      const reply = await this.#untilAnswered('claim', { ...call, ...acks, idle: idle ? '1' : '0' });
+      const reply = await this.#untilAnswered('claim', { ...call, ...acks, tie, idle: idle ? '1' : '0' });
       if (reply?.[0].toString() !== 'SPLIT') return reply;
       // Somebody untied the sheaf: its jobs are named one by one.
       acks = encodeAcks(lane, false);
@@ -402,6 +407,8 @@ export class Claimer {
     failPoint('claim.dispatched');
     this.#worker.nursing(this, (bits & flags.drain) !== 0);
     this.#hungry = count > 0 || (bits & (flags.more | flags.drain)) === flags.more;
+    // What take.lua does not find may be elsewhere: only a proper look tells when to wake up.
+    if (count === 0 && lane.sinceMs !== this.#lastLookMs) this.#lookDue = true;
     if (count === 0) this.#wakeAt(dueMs, nowMs);
     else this.#audit.request();
     this.#onWatch = (bits & flags.watch) !== 0 && !this.#closing;
@@ -418,17 +425,18 @@ export class Claimer {
   }
 
   #dispatch(token: string, jobs: Buffer, alone: boolean, nowMs: number): number {
-    const startedMs = performance.now();
-    let id = '';
+    const claim: Claim = { claimer: this, token, alone, redisNowMs: nowMs, startedMs: performance.now() };
+    let name = '';
     let count = 0;
     readStrings(jobs, (start, end) => {
-      if (id === '') {
-        id = jobs.toString('utf8', start, end);
-      } else {
-        this.#worker.begin(this, id, token, unpackJob(jobs, start, end), alone, nowMs, startedMs);
-        id = '';
-        count++;
+      if (name === '') {
+        name = jobs.toString('utf8', start, end);
+        return;
       }
+      count += readJobs(name, unpackJob(jobs, start, end), (id, stored, data, unreadable) =>
+        this.#worker.begin(claim, id, stored, data, unreadable),
+      );
+      name = '';
     });
     if (count > 0) this.#worker.beginBatches();
     return count;

@@ -101,20 +101,20 @@ async function guard(): Promise<void> {
 async function failWhatIsOutOfTime(watched: Watched): Promise<boolean> {
   const link = linkTo(watched);
   const keys = keysOf(watched);
-  const tokens = await readHeld(link, keys.active + watched.session);
-  if (tokens.size === 0) return true;
+  const held = await readHeld(link, keys, watched.session);
+  if (held.size === 0) return true;
   const time = (await link.call('time', [])) as Buffer[];
   const nowMs = Number(time[0]) * 1000 + Number(time[1]) / 1000;
   const settling: WireValue[] = [];
   const returning: WireValue[] = [];
-  const culprit = [...tokens.keys()].find(isInside);
+  const culprit = [...held.keys()].find(isInside);
   let outOfTime = 0;
-  for (const [id, token] of tokens) {
-    const packed = (await link.call('hget', [keys.jobs, id])) as Buffer | null;
-    if (!packed) continue;
-    const job = unpackJob(packed);
+  for (const [id, { token, isBaled }] of held) {
+    const packed = isBaled ? null : ((await link.call('hget', [keys.jobs, id])) as Buffer | null);
+    if (!packed && !isBaled) continue;
+    const job = packed ? unpackJob(packed) : { attempts: 0, options: undefined };
     const timeoutMs = job.options?.t ?? watched.timeoutMs;
-    const cameWithCulprit = culprit !== undefined && id !== culprit && token === tokens.get(culprit);
+    const cameWithCulprit = culprit !== undefined && id !== culprit && token === held.get(culprit)!.token;
     // The token is the time of the claim in µs.
     if (cameWithCulprit || nowMs - Number(token) / 1000 < timeoutMs + graceMs) {
       returning.push([id, token, 'returned', '', '', '']);

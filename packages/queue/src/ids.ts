@@ -1,6 +1,9 @@
-// Names that are made here and never twice: 48 random bits, then a count, then other random bits. They are short, because every
-// waiting job stores its id twice, and because V8 keeps a text of at most 12 characters in one piece.
+// Names that are made here and never twice: 48 random bits, then a count, then other random bits.
+//
+// The id of a plain job is the stem of its bale, a dot and its place there (bale.lua). The stem says which partition the bale is in,
+// so that it can be found again.
 import { randomBytes } from 'node:crypto';
+import { partitionOf } from './partition.js';
 
 const renewAfter = 36 ** 4;
 
@@ -15,6 +18,19 @@ export class IdMaker {
     }
     return this.#prefix + (this.#count++).toString(36);
   }
+
+  /** A name that leads to this partition. */
+  nextFor(partition: number, partitions: number): string {
+    for (;;) {
+      const stem = this.next();
+      if (partitionOf(stem, partitions) === partition) return stem;
+    }
+  }
+}
+
+/** What chooses the partition of a job that has nothing but an id. */
+export function stemOf(id: string): string {
+  return /^([\w-]{9,14})\.\d\d?$/.exec(id)?.[1] ?? id;
 }
 
 function randomPrefix(): string {

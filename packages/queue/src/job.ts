@@ -1,5 +1,6 @@
 // A job as its handler sees it. Everything that most handlers never use costs nothing until it is used: the AbortSignal is
 // made when it is first read.
+import { payloadInBale } from './bale.js';
 import { queueErrors } from './errors.js';
 import { flag, payloadOf } from './packed.js';
 import type { StoredOptions, UnpackedJob } from './packed.js';
@@ -57,7 +58,8 @@ export class Job<Data = unknown> {
 
   /** The payload as it is stored, for data that JSON.parse would round. */
   get payload(): Buffer {
-    return payloadOf(this.#stored);
+    const { flags } = this.#stored;
+    return flags & flag.bale ? payloadInBale(this.#stored, this.id) : payloadOf(this.#stored);
   }
 
   get group(): string | undefined {

@@ -131,7 +131,7 @@ function storedOptions(given: AddOptions, trace: Record<string, string> | undefi
   const stored: StoredOptions = {};
   if (given.id !== undefined) {
     checkName('id', given.id);
-    check('id', given.id, !given.id.startsWith('#'), 'a text that does not start with #');
+    check('id', given.id, !/^[#=]/.test(given.id), 'a text that does not start with # or =');
     stored.w = given.rememberMs ?? defaultRememberMs;
     checkMs('rememberMs', stored.w);
   }

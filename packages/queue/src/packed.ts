@@ -21,6 +21,8 @@ export const flag = {
   /** Has attempts, progress or logs to clean up. */
   traces: 16,
   grouped: 32,
+  /** Not a job but several plain ones (bale.lua). */
+  bale: 64,
 } as const;
 
 export const headerBytes = 8;
@@ -57,6 +59,8 @@ export interface UnpackedJob {
   attempts: number;
   crashes: number;
   priority: number;
+  /** More than one in a bale. */
+  size: number;
   createdMs: number;
   options: StoredOptions | undefined;
   buffer: Buffer;
@@ -96,6 +100,7 @@ export function writeOptions(to: Packer, options: string): void {
 
 export function unpackJob(buffer: Buffer, start = 0, end = buffer.length): UnpackedJob {
   const flags = buffer[start]!;
+  const isBale = (flags & flag.bale) !== 0;
   const marks = buffer[start + 2]!;
   let payloadStart = start + headerBytes;
   let options: StoredOptions | undefined;
@@ -105,7 +110,8 @@ export function unpackJob(buffer: Buffer, start = 0, end = buffer.length): Unpac
   }
   return {
     flags,
-    attempts: buffer[start + 1]!,
+    attempts: isBale ? 0 : buffer[start + 1]!,
+    size: isBale ? buffer[start + 1]! : 1,
     crashes: marks >>> 4,
     priority: marks & 0x0f,
     createdMs: readCreatedMs(buffer, start),

@@ -54,6 +54,16 @@ export class RedisClock {
 export function partitionOf(key: string, partitions: number): number {
   if (partitions === 1) return 0;
   let hash = 0x811c9dc5;
-  for (const byte of Buffer.from(key)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
-  return hash % partitions;
+  for (let i = 0; i < key.length; i++) {
+    const code = key.charCodeAt(i);
+    if (code > 127) return hashBytes(Buffer.from(key)) % partitions;
+    hash = Math.imul(hash ^ code, 0x01000193);
+  }
+  return (hash >>> 0) % partitions;
+}
+
+function hashBytes(bytes: Uint8Array): number {
+  let hash = 0x811c9dc5;
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193);
+  return hash >>> 0;
 }

@@ -35,6 +35,7 @@ export class Producer {
   readonly #partition: Partition;
   readonly #keys: PartitionKeys;
   readonly #deadlineMs: number;
+  readonly #newStem: () => string;
   #idleLanes: Lane[] = [];
   #lanesMade = 0;
   #lanesInUse = 0;
@@ -44,12 +45,14 @@ export class Producer {
   #flushPlanned = false;
   #onRelief: (() => void)[] = [];
 
-  constructor(queue: string, partition: Partition, deadlineMs: number) {
+  /** `newStem` makes the ids of plain jobs; whoever sends none needs none. */
+  constructor(queue: string, partition: Partition, deadlineMs: number, newStem = randomName) {
     this.#queue = queue;
+    this.#newStem = newStem;
     this.#partition = partition;
     this.#keys = { ...partition.keys, producer: partition.keys.producer + this.id };
     this.#deadlineMs = deadlineMs;
-    this.#open = new OpenCalls(coalescedJobs, partition, (call) => this.#ready.push(call));
+    this.#open = this.openCalls(coalescedJobs, (call) => this.#ready.push(call));
   }
 
   /** Accepts one job; it travels with whatever else is added in this tick. */
@@ -76,7 +79,12 @@ export class Producer {
 
   /** Many jobs that one call of the user adds. */
   gather(): Batch {
-    return new Batch(this.#partition, this);
+    return new Batch(this);
+  }
+
+  /** @internal */
+  openCalls(most: number, full: (call: Call) => void): OpenCalls {
+    return new OpenCalls(most, this.#partition, this.#newStem, full);
   }
 
   /** @internal Sends a call as soon as a lane is free. */
@@ -174,12 +182,12 @@ export class Producer {
   }
 
   async #sendPlain(lane: Lane, call: Call): Promise<undefined> {
-    const { entries, priority } = call.packed;
+    const { entries, priority, baled } = call.finish();
     failPoint('add.packed');
     const reply = (await this.#partition.runWith(
       this.#keys,
       'add',
-      { lane: lane.number, seq: lane.seq, rememberMs, entries, priority },
+      { lane: lane.number, seq: lane.seq, rememberMs, entries, priority, baled },
       { deadlineMs: this.#deadlineMs },
     )) as [Buffer, number];
     failPoint('add.replied');
@@ -229,13 +237,15 @@ export class Producer {
 class OpenCalls {
   readonly #most: number;
   readonly #partition: Partition;
+  readonly #newStem: () => string;
   readonly #full: (call: Call) => void;
   #plain: Call | undefined;
   #special: Call | undefined;
 
-  constructor(most: number, partition: Partition, full: (call: Call) => void) {
+  constructor(most: number, partition: Partition, newStem: () => string, full: (call: Call) => void) {
     this.#most = most;
     this.#partition = partition;
+    this.#newStem = newStem;
     this.#full = full;
   }
 
@@ -245,7 +255,7 @@ class OpenCalls {
     let call = plain ? this.#plain : this.#special;
     if (!call?.hasRoomFor(job, this.#most)) {
       if (call) this.#full(call);
-      call = new Call(plain, this.#partition.clock.nowMs());
+      call = new Call(plain, this.#partition.clock.nowMs(), this.#newStem);
       if (plain) this.#plain = call;
       else this.#special = call;
     }
@@ -269,9 +279,9 @@ export class Batch {
   readonly #special = new Map<number, [Call, number]>();
   #size = 0;
 
-  constructor(partition: Partition, producer: Producer) {
+  constructor(producer: Producer) {
     this.#producer = producer;
-    this.#open = new OpenCalls(maxJobsPerCall, partition, (call) => {
+    this.#open = producer.openCalls(maxJobsPerCall, (call) => {
       this.#calls.push(call);
       producer.enqueue(call);
     });

@@ -10,7 +10,7 @@ import { deliverNotices, dependOn } from './chain.js';
 import { DeadLetters } from './dead.js';
 import { closeDurability, confirmCopies } from './durability.js';
 import { queueErrors } from './errors.js';
-import { IdMaker } from './ids.js';
+import { IdMaker, stemOf } from './ids.js';
 import { countJobs, lookAtJob, readMinutes, waitForEnd } from './inspect.js';
 import type { JobView, MinuteStats, QueueCounts } from './inspect.js';
 import { toJson, writeEach } from './json.js';
@@ -30,10 +30,12 @@ import { Worker } from './worker.js';
 import type { BatchHandler, BatchOptions, ChildOptions, Handler, WorkerOptions } from './worker.js';
 
 /** Changes whenever keys or packed jobs would be misread by an older version. */
-const layout = '1';
+const layout = '2';
 const defaultMaxPayloadBytes = 1024 * 1024;
 const largestPayloadBytes = 64 * 1024 * 1024;
 const maxPartitions = 1_024;
+/** So many plain jobs go to one partition before the next one gets some: enough for a bale. */
+const jobsPerTurn = 16;
 
 export interface QueueOptions<Data> {
   /** Where Redis is: redis://, rediss://, redis+cluster:// or redis+sentinel://. */
@@ -84,6 +86,7 @@ export class Queue<Data = unknown, Result = unknown> {
   readonly #producers: Producer[];
   readonly #workers = new Set<Worker<Data, Result>>();
   readonly #deadlineMs: number;
+  #round = 0;
   #declared: Promise<void> | undefined;
   #isDeclared = false;
   #closed = false;
@@ -107,7 +110,10 @@ export class Queue<Data = unknown, Result = unknown> {
       );
     });
     this.#deadlineMs = options.addDeadlineMs ?? 10_000;
-    this.#producers = this.partitions.map((partition) => new Producer(name, partition, this.#deadlineMs));
+    this.#producers = this.partitions.map((partition) => {
+      const newStem = () => this.#ids.nextFor(partition.index, count);
+      return new Producer(name, partition, this.#deadlineMs, newStem);
+    });
     this.dead = new DeadLetters(this);
     this.schedules = new Schedules(this);
   }
@@ -253,9 +259,11 @@ export class Queue<Data = unknown, Result = unknown> {
     return this.#declared;
   }
 
-  /** @internal Makes a job without adding it. */
+  /** @internal Makes a job, with an id, without adding it. */
   prepare(data: Data, options?: AddOptions): Promise<NewJob> | NewJob {
-    return this.options.schema ? this.#prepareChecked(data, options) : this.#prepare(data, options);
+    const named = (job: NewJob) => this.#named(job);
+    if (this.options.schema) return this.#prepareChecked(data, options).then(named);
+    return named(this.#prepare(data, options));
   }
 
   /** @internal */
@@ -263,9 +271,9 @@ export class Queue<Data = unknown, Result = unknown> {
     return this.#producers[partition.index]!;
   }
 
-  /** @internal */
+  /** @internal Where what has this name is, or a plain job with this id. */
   partitionNamed(key: string): Partition {
-    return this.partitions[partitionOf(key, this.partitions.length)]!;
+    return this.partitions[partitionOf(stemOf(key), this.partitions.length)]!;
   }
 
   /** @internal */
@@ -303,7 +311,13 @@ export class Queue<Data = unknown, Result = unknown> {
 
   #makeJob(payload: string | Uint8Array, id: string | undefined, options: PreparedOptions): NewJob {
     const flags = typeof payload === 'string' ? 0 : flag.binary;
-    return { id: id ?? this.#ids.next(), payload, flags, options };
+    return { id: id ?? (options.plain ? '' : this.#ids.next()), payload, flags, options };
+  }
+
+  /** A plain job that does not travel with others needs an id of its own. */
+  #named(job: NewJob): NewJob {
+    if (job.id === '') job.id = this.#ids.next();
+    return job;
   }
 
   get #maxPayloadBytes(): number {
@@ -319,13 +333,13 @@ export class Queue<Data = unknown, Result = unknown> {
     }
   }
 
-  /** Group, unique key and own id choose the partition, so that what must be compared meets; the rest goes round. */
+  /** Group, unique key and own id choose the partition, so that what must be compared meets; plain jobs go round. */
   #partitionFor(job: NewJob): number {
     const count = this.partitions.length;
     if (count === 1) return 0;
+    if (job.id === '') return Math.floor(this.#round++ / jobsPerTurn) % count;
     const key = job.options.group ?? (job.options.uniqueKey || job.options.ownId);
-    if (key !== undefined) return partitionOf(key, count);
-    return partitionOf(job.id, count);
+    return partitionOf(key ?? job.id, count);
   }
 
   /** The partition that a job's id points to first, then the others: a group or unique key may have chosen another. */
@@ -345,6 +359,7 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   async #addWithCare(job: NewJob, options: AddOptions): Promise<AddedJob> {
+    this.#named(job);
     const partition = this.partitionOfJob(job);
     if (options.after && (options.durability || options.requestId)) {
       throw queueErrors.OPTION_INVALID({

@@ -81,6 +81,10 @@ export class Packer {
     this.#buffer[this.#at++] = value;
   }
 
+  setByte(at: number, value: number): void {
+    this.#buffer[at] = value;
+  }
+
   raw(text: string): void {
     this.#at += this.#buffer.write(text, this.#at, 'utf8');
   }

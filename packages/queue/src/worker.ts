@@ -16,7 +16,6 @@ import type { Outcome } from './outcome.js';
 import { LatencyTally, encodeResult } from './inspect.js';
 import { Job } from './job.js';
 import { checkCount, checkMs } from './options.js';
-import { decodePayload } from './packed.js';
 import type { UnpackedJob } from './packed.js';
 import type { Queue } from './queue.js';
 import { decideFailure } from './retry.js';
@@ -90,6 +89,15 @@ interface WorkerEvents {
   recovered: [];
   drained: [];
   stopped: [];
+}
+
+/** What the jobs of one reply have in common. */
+export interface Claim {
+  claimer: Claimer;
+  token: string;
+  alone: boolean;
+  redisNowMs: number;
+  startedMs: number;
 }
 
 interface Run<Data> {
@@ -273,23 +281,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   }
 
   /** @internal A claimed job arrives. */
-  begin(
-    claimer: Claimer,
-    id: string,
-    token: string,
-    stored: UnpackedJob,
-    alone: boolean,
-    redisNowMs: number,
-    startedMs: number,
-  ): void {
+  begin(claim: Claim, id: string, stored: UnpackedJob, data: unknown, unreadable?: Error): void {
+    const { claimer, token, alone, redisNowMs, startedMs } = claim;
     const timeoutMs = stored.options?.t ?? this.queue.defaults.timeoutMs;
-    let data: unknown;
-    let unreadable: unknown;
-    try {
-      data = decodePayload(stored);
-    } catch (error) {
-      unreadable = queueErrors.MALFORMED({ reason: String(error) }, { cause: error });
-    }
     const job = new Job<Data>(this.queue.name, id, token, stored, data as Data, claimer.holder);
     const waitedMs = redisNowMs - stored.createdMs;
     const run: Run<Data> = {

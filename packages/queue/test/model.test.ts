@@ -20,7 +20,7 @@ import type { Command } from './model/commands.js';
 import { endEverything } from './model/ending.js';
 import { Model } from './model/model.js';
 import { realBounds } from './model/state.js';
-import type { Bounds } from './model/state.js';
+import type { BaleFate, Bounds } from './model/state.js';
 import { World } from './model/world.js';
 
 const fewestCommands = 100_000;
@@ -62,9 +62,11 @@ const faults = { echo: 6, flushScripts: 1, tokenAhead: 1 };
 const plain = {
   add: 16,
   claim: 30,
+  workQuickly: 5,
   wake: 4,
   finish: 20,
   cancel: 4,
+  cancelBale: 1,
   read: 3,
   tally: 1,
   declare: 1,
@@ -96,6 +98,7 @@ const small: Bounds = {
   bytesCheckedEvery: 2,
   suspectsLookedAt: 2,
   triesKept: 1,
+  worthTaking: 3,
 };
 const smallBytes: [string, string][] = [
   ['CLAIM_BYTES = 8 * 1024 * 1024', `CLAIM_BYTES = ${small.claimBytes}`],
@@ -104,6 +107,7 @@ const smallBytes: [string, string][] = [
 const smallLooks: [string, string][] = [
   ['PROMOTED_PER_CALL = 200', `PROMOTED_PER_CALL = ${small.promotedPerCall}`],
   ['SUSPECTS_LOOKED_AT = 20', `SUSPECTS_LOOKED_AT = ${small.suspectsLookedAt}`],
+  ['WORTH_TAKING = 16', `WORTH_TAKING = ${small.worthTaking}`],
 ];
 const smallTries: [string, string] = ['TRIES_KEPT = 20', `TRIES_KEPT = ${small.triesKept}`];
 const variants: Variants = {
@@ -152,6 +156,12 @@ const answers: Partial<Record<keyof typeof scripts, string>> = {
   look: 'waiting delayed blocked active done dead cancelled',
 };
 
+/** What can happen to a bale. All of it has to happen. */
+const fates: BaleFate[] = [
+  ...(['whole', 'again', 'back', 'apart', 'cut', 'untied'] as const),
+  ...(['ended', 'loosened', 'looseTaken', 'dropped', 'emptied', 'seen'] as const),
+];
+
 let total = 0;
 /** How often each script answered what. */
 const heard = new Map<string, number>();
@@ -192,7 +202,7 @@ test(
     const possible = Object.entries(answers).flatMap(([name, words]) =>
       words.split(' ').map((word) => `${name} ${word}`),
     );
-    const all = [...Object.keys(scripts), ...possible];
+    const all = [...Object.keys(scripts), ...possible, ...fates.map((fate) => `bale ${fate}`)];
     const rarest = all.toSorted((a, b) => (heard.get(a) ?? 0) - (heard.get(b) ?? 0)).slice(0, 12);
     t.diagnostic(
       `the rarest answers: ${rarest.map((answer) => `${answer} ${heard.get(answer) ?? 0}`).join(', ')}`,
@@ -231,7 +241,9 @@ class Player {
   async #firstFailure(commands: Command[]): Promise<{ at: number; error: unknown } | undefined> {
     const { bounds = realBounds, variants } = this.#property;
     await this.#link.call('FLUSHALL', []);
-    const calls = new Calls(this.#link, new Model(bounds), variants);
+    const model = new Model(bounds);
+    model.onBale = (fate) => count(`bale ${fate}`);
+    const calls = new Calls(this.#link, model, variants);
     calls.tell = remember;
     const world = new World(calls);
     let at = 0;
@@ -271,9 +283,12 @@ class Player {
   }
 }
 
+function count(what: string): void {
+  heard.set(what, (heard.get(what) ?? 0) + 1);
+}
+
 /** Counts a call, the words of its reply, and the flags of a claim. */
 function remember(name: keyof typeof scripts, reply: unknown): void {
-  const count = (what: string) => heard.set(what, (heard.get(what) ?? 0) + 1);
   count(name);
   for (const item of new Set([reply].flat(3))) {
     if (typeof item === 'string' && item.length <= longestWord) count(`${name} ${item}`);

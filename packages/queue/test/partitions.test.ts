@@ -11,7 +11,7 @@ const partitions = 4;
 /** How many jobs each partition has. */
 function jobsPerPartition(queue: Queue<number>): Promise<number[]> {
   return Promise.all(
-    queue.partitions.map(async ({ keys, link }) => Number(await link.call('HLEN', [keys.jobs]))),
+    queue.partitions.map(async (partition) => ((await partition.run('count', {})) as number[])[1]!),
   );
 }
 

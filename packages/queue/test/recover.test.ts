@@ -155,7 +155,7 @@ test('a suspect runs alone on a worker that wakes up to many jobs at once', asyn
   const description = JSON.stringify({ name: 'w' }).padEnd(80);
   const open = (session: string) => partition.run('open', { session, leaseMs: 300, description });
   await open('dies');
-  const acks = { list: pack(['#', '#0']), runs: pack([]), whole: '0' };
+  const acks = { list: pack(['#', '#0']), runs: pack([]), whole: '0', tie: '0' };
   await partition.run('claim', { session: 'dies', lane: '#0', seq: 1, want: 1, ...acks, idle: '0' });
   await open('lives');
   await eventually(async () => {

@@ -17,7 +17,7 @@ import { Ledger, Violation } from './invariants.js';
 import type { ClaimCall } from './claiming.js';
 import { layout } from './keys.js';
 import type { Model, NewItem, RetryItem, SettleItem } from './model.js';
-import { compareText, packedOf } from './state.js';
+import { compareText, flag, jobsUnder, packedOf } from './state.js';
 import type { ModelJob } from './state.js';
 import { readSnapshot, whySnapshotDiffers } from './snapshot.js';
 import type { Snapshot } from './snapshot.js';
@@ -90,17 +90,26 @@ export class Calls {
     );
   }
 
-  add(producer: string, lane: string, seq: number, jobs: ModelJob[]): Promise<unknown> {
+  /** `bales`: which of the jobs lie together, by name. */
+  add(
+    producer: string,
+    lane: string,
+    seq: number,
+    jobs: ModelJob[],
+    bales = new Map<string, string[]>(),
+  ): Promise<unknown> {
     const priorities = [...new Set(jobs.map(({ priority }) => priority))];
-    const entries = jobs.flatMap((job) => [job.id, packedOf(job)]);
+    const entries = packedEntries(jobs, bales);
     const priority = priorities.length === 1 ? priorities[0]! : '';
-    const args = { lane, seq, rememberMs, entries: wirePack(entries), priority };
+    const baled = jobs.length - entries.length / 2;
+    const args = { lane, seq, rememberMs, entries: wirePack(entries), priority, baled };
+    const copies = () => new Map([...bales].map(([name, ids]) => [name, [...ids]]));
     return this.#run(
       'add',
       args,
       {
         foretell: (model, now, reply) =>
-          model.add(producer, lane, seq, jobs.map(copy), timeIn(now, reply, 1)),
+          model.add(producer, lane, seq, jobs.map(copy), copies(), timeIn(now, reply, 1)),
         hear: (ledger, reply) => {
           if (word(reply) !== 'OK') return;
           for (const job of jobs) ledger.accepted(job.id, job.payload, job.priority, true);
@@ -213,7 +222,7 @@ export class Calls {
     const judges = this.#claimJudges(call, hearing, (model, nowMs, token) =>
       model.take(call, priority, nowMs, token),
     );
-    const args = { ...claimArguments(call), tie: call.tie ? '1' : '0' };
+    const args = { ...claimArguments(call), level: priority };
     return this.#run('take', args, judges, { ...this.keys, wait });
   }
 
@@ -634,7 +643,7 @@ export function readClaim(reply: unknown) {
     ...[string, string, number, string, number, number, string[], string[], string[], number],
   ];
   const flat = unpack(Buffer.from(jobs, 'latin1')) as string[];
-  const given = flat.flatMap((id, i) => (i % 2 === 0 ? [{ id, packed: flat[i + 1]! }] : []));
+  const given = flat.flatMap((name, i) => (i % 2 === 0 ? jobsUnder(name, flat[i + 1]!) : []));
   return {
     token,
     nowMs,
@@ -648,6 +657,17 @@ export function readClaim(reply: unknown) {
   };
 }
 
+function packedEntries(jobs: ModelJob[], bales: Map<string, string[]>): string[] {
+  return jobs.flatMap((job) => {
+    const [name, ids] = [...bales].find(([, members]) => members.includes(job.id)) ?? [];
+    if (!ids) return [job.id, packedOf(job)];
+    if (ids[0] !== job.id) return [];
+    const payloads = ids.map((id) => jobs.find((other) => other.id === id)!.payload);
+    const head = String.fromCharCode(flag.bale, ids.length) + packedOf(job).slice(2, 8);
+    return [name!, head + payloads.join(',\n')];
+  });
+}
+
 export function word(reply: unknown): string {
   return String(Array.isArray(reply) ? reply[0] : reply);
 }
@@ -656,7 +676,7 @@ function rescuedIds(reply: unknown): string[] {
   return word(reply) === 'RESCUED' ? (reply as [string, string, number, number, string[]])[4] : [];
 }
 
-function claimArguments({ session, lane, seq, want, acks, whole }: ClaimCall) {
+function claimArguments({ session, lane, seq, want, acks, whole, tie }: ClaimCall) {
   const runs: WireValue[] = [];
   for (const { token } of acks) {
     if (runs.at(-2) === token) runs[runs.length - 1] = Number(runs.at(-1)) + 1;
@@ -670,6 +690,7 @@ function claimArguments({ session, lane, seq, want, acks, whole }: ClaimCall) {
     list: wirePack(['#', lane, ...acks.map(({ id }) => id)]),
     runs: wirePack(runs),
     whole: whole ? '1' : '0',
+    tie: tie ? '1' : '0',
   };
 }
 

@@ -1,7 +1,7 @@
 // Claims in the model: what a look does, step by step, and the short way.
 import { Moment, packed, packedPairs } from './foretold.js';
 import type { Foretold } from './foretold.js';
-import { State, compareText, groupOf, inOrder, packedOf } from './state.js';
+import { State, compareText, groupOf, inOrder } from './state.js';
 import type { Said, Session } from './state.js';
 
 const nurseMs = 10_000;
@@ -74,6 +74,7 @@ export class Claiming extends State {
     if (!session) return ['LEASE_LOST'];
     const early = this.#earlyAnswer(session, call, nowMs);
     if (early) return early;
+    if (call.whole && this.events !== undefined) return ['SPLIT'];
     const said = { ...this.#acknowledge(session, call), cancelled: session.cancelled };
     session.cancelled = [];
 
@@ -114,7 +115,7 @@ export class Claiming extends State {
     const said = { ...this.#acknowledge(session, call), cancelled: [] };
     const look = new Look(call, nowMs);
     const list = this.waits[priority]!;
-    look.ids = list.splice(0, call.want);
+    look.ids = call.tie ? this.popWhole(list, call.want) : this.popApart(list, call.want);
     const given = this.#give(session, look, token);
     const issued = look.ids.length > 0 ? token : '';
     this.#write(session, call, issued, false, said);
@@ -133,7 +134,9 @@ export class Claiming extends State {
       return call.whole && (!lane.tied || this.dependents.size > 0) ? ['SPLIT'] : undefined;
     }
     const again = [...session.active].filter(([, token]) => token === lane.token && token !== '');
-    const pairs = again.map(([id]): [string, string] => [id, packedOf(this.jobs.get(id)!)]);
+    const names = this.entriesOf(again.map(([id]) => id));
+    if (names.some((name) => this.bales.has(name))) this.onBale('again');
+    const pairs = names.map((name): [string, string] => [name, this.stored(name)]);
     const stored = session.said.get(call.lane);
     const said = stored?.seq === String(call.seq) ? stored : { refused: [], special: [], cancelled: [] };
     const flags = says.more | (lane.alone ? says.alone : 0) | (lane.tied ? says.sheaf : 0);
@@ -147,10 +150,11 @@ export class Claiming extends State {
     const done: string[] = [];
     const { token: last } = session.lanes.get(lane)!;
     const together = whole ? [...session.active].filter(([, token]) => token === last) : [];
-    if (!whole) session.lanes.get(lane)!.tied = false;
+    const others = [...session.lanes.keys()].find((name) => name !== lane);
+    if (!whole) this.untie(session, others);
     const isPlain = ({ id, token }: Ack) =>
       session.active.get(id) === token && this.hasOwnField(session, id) && this.dependents.size === 0;
-    if (!acks.every(isPlain)) this.#untieOthers(session, whole ? lane : undefined);
+    if (!acks.every(isPlain)) this.untie(session, whole ? lane : undefined);
     for (const { id, token } of acks) {
       if (session.active.get(id) !== token) refused.push(id);
       else if (this.dependents.has(id)) special.push(id);
@@ -161,16 +165,16 @@ export class Claiming extends State {
       session.active.delete(id);
       this.jobs.delete(id);
     }
+    for (const [name, { ids }] of this.bales) {
+      if (!done.includes(ids[0]!)) continue;
+      this.bales.delete(name);
+      this.onBale('ended');
+    }
     if (done.length > 0) {
       this.figure('done', done.length);
       if (this.events !== undefined) this.happened.push(['type', 'done', 'id', done.join(' ')]);
     }
     return { refused, special };
-  }
-
-  /** The sheaf that a call ends is gone either way. */
-  #untieOthers(session: Session, ended: string | undefined): void {
-    for (const [name, lane] of session.lanes) if (name !== ended) lane.tied = false;
   }
 
   /** How much may be claimed. */
@@ -226,7 +230,7 @@ export class Claiming extends State {
   #choose(look: Look): void {
     look.suspected = this.suspects.length;
     if (look.room > 0) this.#chooseSuspect(look);
-    if (look.room === 0 || look.ids.length > 0) return;
+    if (look.room === 0 || look.ids.length > 0 || this.#leavesTheList(look)) return;
     const { listTurn, oddToGroups, ringFirst, newestFirst } = this;
     if (look.grouped) {
       const odd = look.room % 2 === 1;
@@ -241,6 +245,13 @@ export class Claiming extends State {
     }
     // Only a claim that found something moves the turns on.
     if (look.ids.length === 0) Object.assign(this, { listTurn, oddToGroups, ringFirst, newestFirst });
+  }
+
+  /** There is nothing but a list, and the worker would like a sheaf: take.lua gives that. */
+  #leavesTheList(look: Look): boolean {
+    const { tie, session } = look.call;
+    if (!tie || this.#listed < this.bounds.worthTaking || this.watch === session) return false;
+    return this.#plainList(look) >= 0;
   }
 
   /** A suspect goes to a worker that runs nothing. Otherwise one worker at a time lets its jobs end for it. */
@@ -343,7 +354,7 @@ export class Claiming extends State {
       take[p]! += more;
       urgent -= more;
     }
-    look.ids.push(...take.flatMap((number, p) => this.waits[p]!.splice(0, number)));
+    look.ids.push(...take.flatMap((number, p) => this.popApart(this.waits[p]!, number)));
   }
 
   get #listed(): number {
@@ -390,19 +401,21 @@ export class Claiming extends State {
     const given: [string, string][] = [];
     let bytes = 0;
     let buried = 0;
-    for (const [i, id] of look.ids.entries()) {
+    let at = 0;
+    for (const [i, name] of this.entriesOf(look.ids).entries()) {
       if (i % bytesCheckedEvery === 0 && bytes > claimBytes) {
-        this.#putBack(look.ids.slice(i));
+        this.#putBack(look.ids.slice(at));
         look.more = true;
         break;
       }
-      const job = this.jobs.get(id);
-      if (job) {
-        given.push([id, packedOf(job)]);
-        bytes += packedOf(job).length;
-        session.active.set(id, token);
+      const ids = this.bales.get(name)?.ids ?? [name];
+      at += ids.length;
+      if (this.jobs.has(ids[0]!)) {
+        given.push([name, this.stored(name)]);
+        bytes += this.stored(name).length;
+        for (const id of ids) session.active.set(id, token);
       } else {
-        this.tombstones.delete(id);
+        this.tombstones.delete(name);
         buried++;
       }
     }
@@ -413,6 +426,7 @@ export class Claiming extends State {
 
   /** Too much for one reply: the rest goes back to where it was, or where it will be found first. */
   #putBack(ids: string[]): void {
+    if (ids.some((id) => this.baleOf(id))) this.onBale('back');
     for (const id of ids.toReversed()) {
       const job = this.jobs.get(id);
       if (job && groupOf(job) !== undefined) {

@@ -79,11 +79,18 @@ export function packed(value: unknown): Meaning {
   return new Meaning(value, (actual) => unpack(Buffer.from(actual, 'latin1')));
 }
 
-/** What a lane says, and the ids of its sheaf. */
-export function sheaf(said: string, ids: string[]): Meaning {
-  return new Meaning([said, ids], (actual) => {
-    const knot = actual.indexOf('=');
-    return [actual.slice(0, knot), unpack(Buffer.from(actual.slice(knot + 1), 'latin1'))];
+/** What a lane says, with the number of jobs in its sheaf, and the ids and bales there. */
+export function sheaf(said: string, names: string[]): Meaning {
+  return new Meaning([said, names], (actual) => {
+    const end = actual.indexOf(';');
+    return [actual.slice(0, end), unpack(Buffer.from(actual.slice(end + 1), 'latin1'))];
+  });
+}
+
+/** What is left of a bale whose jobs have their own fields. */
+export function looseBale(head: string, ids: string[]): Meaning {
+  return new Meaning(['\xc0' + head, ids], (actual) => {
+    return [actual.slice(0, 8), unpack(Buffer.from(actual.slice(8), 'latin1'))];
   });
 }
 

@@ -8,7 +8,7 @@
 //   - Tokens only grow. Jobs of one priority come in the order in which they were added. Limits hold.
 //   - A session that is being rescued can change nothing, and none is rescued when nobody could renew.
 import { show, unpack } from './foretold.js';
-import { flag } from './state.js';
+import { flag, jobsUnder } from './state.js';
 import { family, pairsOf } from './snapshot.js';
 import type { Entry, Snapshot } from './snapshot.js';
 
@@ -175,7 +175,7 @@ export class Ledger {
   /** `claim`: what was given just now, and the limits that it had to respect. */
   look(snapshot: Snapshot, claim?: { given: string[]; maxActive?: number; keyMaxActive?: number }): void {
     const places = placesOf(snapshot);
-    const jobs = pairsOf(snapshot.get('jobs'));
+    const jobs = jobsOf(snapshot);
     this.#checkPlaces(places, jobs);
     this.#checkHolds(snapshot);
     const messages = snapshot.get('inbox')?.items ?? [];
@@ -225,7 +225,7 @@ export class Ledger {
     this.#holds.clear();
     for (const [session, entry] of family(snapshot, 'active:')) {
       if (!live.has(session) && !marked.has(session)) object(`nobody will ever find what ${session} holds`);
-      for (const [id, held] of holdsIn(entry)) {
+      for (const [id, held] of holdsIn(entry, snapshot)) {
         if (Number(held) > token) object(`${id} is held with token ${held}, beyond ${token}`);
         this.#holds.set(id, { session, token: held });
         const mayBeUnheard = (this.#unanswered.get(session) ?? 0) > 0 || !live.has(session);
@@ -266,16 +266,44 @@ function groupOf(packed: string): string {
 }
 
 /** Id → token of what a session holds, in fields of their own or in a sheaf. */
-function holdsIn(entry: Entry | undefined): Map<string, string> {
+function holdsIn(entry: Entry | undefined, snapshot: Snapshot): Map<string, string> {
   const holds = new Map<string, string>();
   for (const [field, value] of pairsOf(entry)) {
-    const sheaf = /^\d+:(\d+)=(.*)$/s.exec(value);
+    const sheaf = /^\d+:(\d+)=(\d+);(.*)$/s.exec(value);
     if (!metaFields.includes(field)) holds.set(field, value);
     else if (sheaf && field !== '#') {
-      for (const id of unpack(Buffer.from(sheaf[2]!, 'latin1')) as string[]) holds.set(id, sheaf[1]!);
+      const names = unpack(Buffer.from(sheaf[3]!, 'latin1')) as string[];
+      const ids = names.flatMap((name) => idsUnder(name, snapshot));
+      if (ids.length !== Number(sheaf[2])) object(`a sheaf of ${sheaf[2]} jobs has ${ids.length}`);
+      for (const id of ids) holds.set(id, sheaf[1]!);
     }
   }
   return holds;
+}
+
+/** Every job as it would be alone: bales are opened, what is left of loose ones is left out. */
+function jobsOf(snapshot: Snapshot): Map<string, string> {
+  const jobs = new Map<string, string>();
+  for (const [name, packed] of pairsOf(snapshot.get('jobs'))) {
+    if (packed.charCodeAt(0) === flag.loose) continue;
+    for (const job of jobsUnder(name, packed)) jobs.set(job.id, job.packed);
+  }
+  return jobs;
+}
+
+/** The jobs that a name in a list or in a sheaf stands for. */
+function idsUnder(name: string, snapshot: Snapshot): string[] {
+  if (!name.startsWith('=')) return [name];
+  const packed = pairsOf(snapshot.get('jobs')).get(name);
+  if (packed === undefined) {
+    object(`there is no bale ${name}`);
+    return [];
+  }
+  if (packed.charCodeAt(0) === flag.loose) return unpack(Buffer.from(packed.slice(8), 'latin1')) as string[];
+  const jobs = jobsUnder(name, packed);
+  if (jobs.length !== packed.charCodeAt(1))
+    object(`${name} has ${jobs.length} jobs, not ${packed.charCodeAt(1)}`);
+  return jobs.map(({ id }) => id);
 }
 
 /** Where each id stands: it must be one place only. */
@@ -288,8 +316,10 @@ function placesOf(snapshot: Snapshot): Map<string, string[]> {
   };
   for (const [key, { kind, items }] of snapshot) {
     if (!/^(wait:\d|delayed|suspects|blocked|dead|active:.*|group:.*)$/s.test(key)) continue;
-    if (key.startsWith('active:')) for (const id of holdsIn(snapshot.get(key)).keys()) put(id, key);
-    else for (let i = 0; i < items.length; i += kind === 'list' ? 1 : 2) put(items[i]!, key);
+    if (key.startsWith('active:')) for (const id of holdsIn(snapshot.get(key), snapshot).keys()) put(id, key);
+    else
+      for (let i = 0; i < items.length; i += kind === 'list' ? 1 : 2)
+        for (const id of key.startsWith('wait:') ? idsUnder(items[i]!, snapshot) : [items[i]!]) put(id, key);
   }
   return places;
 }

@@ -1,10 +1,10 @@
 // What Redis has to hold, given the state of the model: every key but the figures of the minutes, which are compared as sums.
-import { fromWire, json, Meaning, packed, sheaf } from './foretold.js';
+import { fromWire, json, looseBale, Meaning, packed, sheaf } from './foretold.js';
 import type { Foretold, Moment } from './foretold.js';
 import { compareText, packedOf } from './state.js';
 import type { Session, State } from './state.js';
 
-export const layout = '1';
+export const layout = '2';
 
 /** A key of Redis and what it has to hold. `ends` says whether it has to have an expiry. */
 export interface KeyContents {
@@ -28,8 +28,12 @@ export function keysOf(state: State): Map<string, KeyContents> {
   hash('cfg', cfgFields(state));
   const stored = new Map<string, Foretold>(state.tombstones);
   for (const [id, job] of state.jobs) stored.set(id, packedOf(job));
+  for (const [name, { ids, loose, head }] of state.bales) {
+    stored.set(name, loose ? looseBale(head, ids) : state.packedBale(name));
+    if (!loose) for (const id of ids) stored.delete(id);
+  }
   hash('jobs', stored);
-  state.waits.forEach((ids, priority) => list(`wait:${priority}`, ids));
+  state.waits.forEach((ids, priority) => list(`wait:${priority}`, state.entriesOf(ids)));
   zset('delayed', state.delayed);
   list('suspects', state.suspects);
   list('inbox', state.inbox);
@@ -38,7 +42,7 @@ export function keysOf(state: State): Map<string, KeyContents> {
   const rescuing = new Map<string, Foretold>();
   for (const [name, session] of state.sessions) {
     (session.live ? sessions : rescuing).set(name, session.at);
-    hash(`active:${name}`, activeFields(session));
+    hash(`active:${name}`, activeFields(state, session));
     hash(`lanes:${name}`, laneFields(session));
   }
   zset('sessions', sessions);
@@ -128,6 +132,12 @@ function cfgFields(state: State): Map<string, Foretold> {
   if (state.order > 0) set('order', String(state.order));
   if (state.held > 0) set('held', String(state.held));
   if (state.tombstones.size > 0) set('tombstones', String(state.tombstones.size));
+  const loose = [...state.bales.values()].filter((bale) => bale.loose);
+  if (loose.length > 0) set('loose', String(loose.reduce((sum, { ids }) => sum + ids.length, 0)));
+  state.waits.forEach((ids, priority) => {
+    const beyond = ids.length - state.entriesOf(ids).length;
+    if (beyond > 0) set(`baled${priority}`, String(beyond));
+  });
   if (state.inboxTaken > 0) set('inboxTaken', String(state.inboxTaken));
   if (state.retention) set('retention', json({ ...state.retention }));
   return fields;
@@ -158,14 +168,14 @@ function addDeadKeys(
   hash('dead-titles', state.titles);
 }
 
-function activeFields({ live, description, lanes, active }: Session): Map<string, Foretold> {
+function activeFields(state: State, { live, description, lanes, active }: Session): Map<string, Foretold> {
   const fields = new Map<string, Foretold>(active);
   if (!live) return fields;
   fields.set('#', description);
   for (const [lane, { seq, token, alone, tied }] of lanes) {
     const said = `${seq}:${token}${alone ? ':alone' : ''}`;
     const ids = [...active].filter(([, held]) => held === token).map(([id]) => id);
-    fields.set(lane, tied ? sheaf(said, ids) : said);
+    fields.set(lane, tied ? sheaf(`${said}=${ids.length}`, state.entriesOf(ids)) : said);
     if (tied) for (const id of ids) fields.delete(id);
   }
   return fields;

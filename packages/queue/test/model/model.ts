@@ -63,13 +63,25 @@ export class Model extends Claiming {
     return this.partitions === partitions ? ['OK', now] : ['MISMATCH', this.partitions, layout];
   }
 
-  add(producer: string, lane: string, seq: number, jobs: ModelJob[], now: Moment): Foretold {
+  /** `bales`: which of the jobs lie together, by name. */
+  add(
+    producer: string,
+    lane: string,
+    seq: number,
+    jobs: ModelJob[],
+    bales: Map<string, string[]>,
+    now: Moment,
+  ): Foretold {
     const last = this.#lane(producer, lane)?.seq;
     if (last === `A${seq}`) return ['ABANDONED', now];
     if (last !== undefined && numberOf(last) >= seq) return ['REPEAT', now];
     for (const job of jobs) {
       this.jobs.set(job.id, job);
       this.waits[job.priority]!.push(job.id);
+    }
+    for (const [name, ids] of bales) {
+      const head = String.fromCharCode(ids.length) + packedOf(this.jobs.get(ids[0]!)!).slice(2, 8);
+      this.bales.set(name, { ids, loose: false, head });
     }
     this.#remember(producer, lane, String(seq), this.#lane(producer, lane)?.answer);
     this.rouse();
@@ -129,6 +141,12 @@ export class Model extends Claiming {
         const list = this.waits[this.tombstones.get(id)!.charCodeAt(2) % 16]!;
         list.splice(list.indexOf(id), 1);
         this.tombstones.delete(id);
+        const [name, bale] = this.baleOf(id) ?? [];
+        if (bale) {
+          bale.ids = bale.ids.filter((other) => other !== id);
+          this.onBale(bale.ids.length > 0 ? 'dropped' : 'emptied');
+          if (bale.ids.length === 0) this.bales.delete(name!);
+        }
       }
       const memory = this.ended.get(id);
       if (memory && memory.until.ms > now.ms) return id;
@@ -309,6 +327,7 @@ export class Model extends Claiming {
   cancel(id: string, keepMs: number, now: Moment): Foretold {
     const job = this.jobs.get(id);
     if (!job) return this.tombstones.has(id) || this.ended.has(id) ? 'ENDED' : 'UNKNOWN';
+    this.singleOut(id);
     const state = this.stateOf(id, now.ms);
     const place = this.placeOf(id, now.ms);
     this.delayed.delete(id);
@@ -457,6 +476,7 @@ export class Model extends Claiming {
       memory.until = new Moment(Math.max(until, from!), Math.max(until, to!));
       return memory.result.startsWith('d') ? 'done' : 'cancelled';
     }
+    this.singleOut(id);
     const targets = this.dependents.get(id) ?? [];
     if (!targets.includes(target)) targets.push(target);
     this.dependents.set(id, targets);
@@ -612,6 +632,7 @@ export class Model extends Claiming {
     }
     const due = state === 'delayed' ? this.delayed.get(id)! : 0;
     const holder = this.holderOf(id);
+    if (holder && this.baleOf(id)) this.onBale('seen');
     const refs = new Map([...(this.blocked.get(id)?.refs ?? [])].map((ref) => [ref, '']));
     const detail = this.dead.get(id)?.detail ?? '';
     const head = [state, packedOf(job), due, holder?.name ?? '', holder?.active.get(id) ?? '', report, ''];
@@ -624,7 +645,14 @@ export class Model extends Claiming {
       const id = ids.find((candidate) => this.jobs.has(candidate));
       if (id !== undefined) heads.push(packedOf(this.jobs.get(id)!).slice(0, 8));
     };
-    for (const list of this.waits) firstOf(list.slice(0, headsLookedAt));
+    for (const list of this.waits) {
+      const first = this.entriesOf(list)
+        .slice(0, headsLookedAt)
+        .find((name) => this.bales.has(name) || this.jobs.has(name));
+      const bale = first === undefined ? undefined : this.bales.get(first);
+      if (bale) heads.push(String.fromCharCode(bale.loose ? flag.loose : flag.bale) + bale.head);
+      else firstOf([first ?? '']);
+    }
     firstOf(this.suspects.slice(0, 1));
     const due = [...this.delayed]
       .filter(([, at]) => at.ms <= now.ms)

@@ -1,6 +1,8 @@
 // Commands of operators: cancelling, rules, questions.
 import * as fc from 'fast-check';
 import { CommandSet, anyId, few, number, pick } from './define.js';
+import { addCall } from './producers.js';
+import { makeItem, makeJob } from './world.js';
 import type { World } from './world.js';
 
 export const ofOperators = new CommandSet();
@@ -24,6 +26,19 @@ define<{ group: number }>('cancelGroup', { group: number }, async (world, { grou
   const members = pick([...world.model.grouped.values()], group);
   for (const id of [...(members?.keys() ?? [])]) await world.calls.cancel(id, 0);
 });
+
+/** All the jobs of a bale, one by one; perhaps somebody then adds them once more, under the ids that they had. */
+define<{ bale: number; again: boolean }>(
+  'cancelBale',
+  { bale: number, again: fc.boolean() },
+  async (world, { bale, again }) => {
+    const ids = [...(pick([...world.model.bales.values()], bale)?.ids ?? [])];
+    for (const id of ids) await world.calls.cancel(id, 0);
+    if (!again || ids.length === 0) return;
+    const items = ids.map((id) => ({ ...makeItem(makeJob(id, bale, 3)), own: true }));
+    await addCall(world, bale, 0, ({ name }, lane, seq) => world.calls.addEach(name, lane, seq, items));
+  },
+);
 
 const ruleChanges: Record<string, unknown>[] = [
   { paused: true },
@@ -59,7 +74,7 @@ export async function dropRules(world: World): Promise<void> {
 /** Questions are asked about what is rare as often as about what is common. */
 define<{ about: number; job: number; what: number }>(
   'read',
-  { about: fc.nat(6), job: number, what: fc.nat(7) },
+  { about: fc.nat(9), job: number, what: fc.nat(7) },
   async (world, { about, job, what }) => {
     if (what === 0) return world.calls.counts();
     if (what === 1) return world.calls.peek(1 + (job % 4));
@@ -67,7 +82,12 @@ define<{ about: number; job: number; what: number }>(
     const held = [...world.model.groups].filter(([, state]) => state !== 'ready');
     const inShutGroups = held.flatMap(([name]) => [...(world.model.grouped.get(name)?.keys() ?? [])]);
     const waiting = [...delayed.keys(), ...blocked.keys(), ...inShutGroups];
-    const places = [[...dead.keys()], [...ended.keys()], suspects, waiting, [...tombstones.keys()]];
+    const inBales = [...world.model.bales.values()].flatMap(({ ids }) => ids);
+    const heldInBales = inBales.filter((id) => world.model.holderOf(id));
+    const places = [
+      ...[[...dead.keys()], [...ended.keys()], suspects, waiting, [...tombstones.keys()]],
+      ...[inBales, heldInBales, heldInBales],
+    ];
     const id = pick(places[about] ?? [], job) ?? anyId(world, job);
     return what < 4 ? world.calls.ask(id) : world.calls.look(id);
   },

@@ -36,19 +36,40 @@ export async function addCall(
   await world.send(`add by ${producer.name}`, () => send(producer, lane.name, seq), copies);
 }
 
-define<{ by: number; jobs: { priority: number; payload: number }[]; copies: number }>(
+/** Some of them come in bales of this size. */
+const baleSize = fc.oneof(fc.constant(0), fc.integer({ min: 2, max: 5 }));
+
+define<{ by: number; jobs: { priority: number; payload: number; bale: number }[]; copies: number }>(
   'add',
   {
     by: number,
-    jobs: fc.array(fc.record({ priority, payload }), { minLength: 1, maxLength: 5 }),
+    jobs: fc.array(fc.record({ priority, payload, bale: baleSize }), { minLength: 1, maxLength: 4 }),
     copies: fc.nat(2),
   },
   async (world, { by, jobs, copies }) => {
     if (world.model.jobs.size > maxJobs) return;
-    const made = jobs.map((job) => makeJob(world.name('j'), job.payload, job.priority));
-    await addCall(world, by, copies, ({ name }, lane, seq) => world.calls.add(name, lane, seq, made));
+    const bales = new Map<string, string[]>();
+    const made = jobs.flatMap((job) => {
+      const stem = world.name('j');
+      if (job.bale === 0) return [makeJob(stem, job.payload, job.priority)];
+      const members = makeBale(stem, job.payload, job.priority, job.bale);
+      bales.set(
+        `=${stem}`,
+        members.map(({ id }) => id),
+      );
+      return members;
+    });
+    await addCall(world, by, copies, ({ name }, lane, seq) => world.calls.add(name, lane, seq, made, bales));
   },
 );
+
+/** All of them were written at the same time, as JSON. */
+function makeBale(stem: string, number: number, priority: number, size: number): ModelJob[] {
+  const jobs = Array.from({ length: size }, (_, i) =>
+    makeJob(`${stem}.${i}`, (number - (number % 4) + 4 * i) & 0xffff, priority),
+  );
+  return jobs.map((job) => ({ ...job, created: jobs[0]!.created }));
+}
 
 export interface ItemDraw {
   priority: number;
@@ -71,7 +92,7 @@ export const itemDraw = fc.record<ItemDraw>({
 });
 
 export function drawnItem(world: World, draw: ItemDraw): NewItem {
-  const own = ownIds[draw.own];
+  const own = ownIds[draw.own] ?? (draw.own === ownIds.length ? baledId(world, draw.payload) : undefined);
   const group = groups[draw.group];
   const unique = uniqueKeys[draw.unique];
   const id = own ?? world.name('k');
@@ -97,6 +118,13 @@ export function drawnItem(world: World, draw: ItemDraw): NewItem {
     ...{ runAt: draw.when === 2 ? 0 : draw.when === 3 ? Date.now() + world.delayMs() : '' },
     ...{ refs: [], policy: '', detail: '', print: '', title: '' },
   };
+}
+
+/** Somebody may choose an id that was generated before. */
+function baledId(world: World, at: number): string | undefined {
+  const { tombstones, jobs } = world.model;
+  const cancelled = [...tombstones.keys()].filter((id) => id.includes('.'));
+  return pick(cancelled.length > 0 ? cancelled : [...jobs.keys()].filter((id) => id.includes('.')), at);
 }
 
 define<{ by: number; items: ItemDraw[]; copies: number }>(

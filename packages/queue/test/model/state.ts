@@ -4,7 +4,16 @@ import type { StoredOptions } from '../../src/packed.js';
 import { fromWire, toWire } from './foretold.js';
 import type { Foretold, Moment } from './foretold.js';
 
-export const flag = { options: 1, binary: 2, foreign: 4, settles: 8, traces: 16, grouped: 32 } as const;
+export const flag = {
+  options: 1,
+  binary: 2,
+  foreign: 4,
+  settles: 8,
+  traces: 16,
+  grouped: 32,
+  bale: 64,
+  loose: 192,
+} as const;
 const prioritySpan = 1e12;
 
 /** What bounds one call; tests with smaller ones reach them sooner. */
@@ -14,6 +23,8 @@ export interface Bounds {
   bytesCheckedEvery: number;
   suspectsLookedAt: number;
   triesKept: number;
+  /** From so many waiting jobs on a look leaves them to the short way. */
+  worthTaking: number;
 }
 
 export const realBounds: Bounds = {
@@ -22,6 +33,7 @@ export const realBounds: Bounds = {
   bytesCheckedEvery: 64,
   suspectsLookedAt: 20,
   triesKept: 20,
+  worthTaking: 16,
 };
 
 export interface ModelJob {
@@ -35,6 +47,29 @@ export interface ModelJob {
   /** JSON, or nothing. */
   options: string;
   payload: string;
+}
+
+export type BaleFate =
+  | 'whole'
+  | 'again'
+  | 'back'
+  | 'apart'
+  | 'cut'
+  | 'untied'
+  | 'ended'
+  | 'loosened'
+  | 'looseTaken'
+  | 'dropped'
+  | 'emptied'
+  | 'seen';
+
+/** Plain jobs that lie together in Redis. The model knows each of them; that they are together shows only in the keys. */
+export interface Bale {
+  ids: string[];
+  /** Each job has its own field, but they share their place in the list. */
+  loose: boolean;
+  /** Their number, the priority, the time: what follows the flags. */
+  head: string;
 }
 
 export interface Rules {
@@ -94,6 +129,9 @@ export class State {
   readonly bounds: Bounds;
   /** Every job that has not ended. */
   jobs = new Map<string, ModelJob>();
+  bales = new Map<string, Bale>();
+  /** Told what happens to bales. */
+  onBale: (what: BaleFate) => void = () => {};
   /** Cancelled jobs whose ids still stand in a list. */
   tombstones = new Map<string, string>();
   waits: string[][] = [[], [], [], [], [], []];
@@ -163,8 +201,83 @@ export class State {
     return [...this.sessions.values()].find(({ active }) => active.has(id));
   }
 
-  untie(session: Session): void {
-    for (const lane of session.lanes.values()) lane.tied = false;
+  untie(session: Session, except?: string): void {
+    for (const [name, lane] of session.lanes) {
+      if (name === except || !lane.tied) continue;
+      lane.tied = false;
+      for (const [id, token] of session.active) if (token === lane.token) this.#undo(id, 'untied');
+    }
+  }
+
+  baleOf(id: string): [string, Bale] | undefined {
+    return [...this.bales].find(([, { ids }]) => ids.includes(id));
+  }
+
+  /** What stands in a list, or in a sheaf, for these jobs. */
+  entriesOf(ids: string[]): string[] {
+    const names: string[] = [];
+    for (const id of ids) {
+      const name = this.baleOf(id)?.[0] ?? id;
+      if (names.at(-1) !== name) names.push(name);
+    }
+    return names;
+  }
+
+  /** The field of a bale. */
+  packedBale(name: string): string {
+    const { ids, head } = this.bales.get(name)!;
+    return String.fromCharCode(flag.bale) + head + ids.map((id) => this.jobs.get(id)!.payload).join(',\n');
+  }
+
+  /** The field that a job has, or the bale that it lies in. */
+  stored(name: string): string {
+    return this.bales.has(name) ? this.packedBale(name) : packedOf(this.jobs.get(name)!);
+  }
+
+  /** A job gets a field of its own, wherever it is. */
+  singleOut(id: string): void {
+    const [, bale] = this.baleOf(id) ?? [];
+    if (!bale || bale.loose) return;
+    const holder = this.holderOf(id);
+    if (holder) return this.untie(holder);
+    bale.loose = true;
+    this.onBale('loosened');
+  }
+
+  /** Takes jobs from a list; bales come apart. */
+  popApart(list: string[], count: number): string[] {
+    const ids = list.splice(0, count);
+    const cut = this.baleOf(list[0] ?? '');
+    for (const id of ids) this.#undo(id, 'apart');
+    if (cut && !this.bales.has(cut[0])) this.onBale('cut');
+    return ids;
+  }
+
+  /** Takes jobs from a list; bales that fit stay together. */
+  popWhole(list: string[], want: number): string[] {
+    const taken: string[] = [];
+    while (taken.length < want && list.length > 0) {
+      const entries = this.entriesOf(list);
+      const room = want - taken.length;
+      const share = Math.floor((room * entries.length) / list.length);
+      if (share === 0 && taken.length > 0) break;
+      for (const name of entries.slice(0, Math.max(1, Math.min(share, room)))) {
+        const left = want - taken.length;
+        const bale = this.bales.get(name);
+        if (bale && !bale.loose && bale.ids.length <= left) {
+          this.onBale('whole');
+          taken.push(...list.splice(0, bale.ids.length));
+        } else taken.push(...this.popApart(list, Math.min(bale?.ids.length ?? 1, left)));
+      }
+    }
+    return taken;
+  }
+
+  #undo(id: string, how: BaleFate): void {
+    const [name, bale] = this.baleOf(id) ?? [];
+    if (name === undefined) return;
+    this.bales.delete(name);
+    this.onBale(bale!.loose ? 'looseTaken' : how);
   }
 
   /** A job that lies in a sheaf has no field of its own. */
@@ -347,6 +460,14 @@ export function packedOf(job: ModelJob): string {
   const { length } = options;
   const head = String.fromCharCode(flags, attempts, crashes * 16 + priority) + created;
   return head + (options === '' ? '' : String.fromCharCode(length >> 8, length & 0xff) + options) + payload;
+}
+
+/** A job, or those of a bale, each as it would be alone. */
+export function jobsUnder(name: string, packed: string): { id: string; packed: string }[] {
+  if (packed.charCodeAt(0) !== flag.bale) return [{ id: name, packed }];
+  const header = `\0\0${packed.slice(2, 8)}`;
+  const payloads = packed.slice(8).split(',\n');
+  return payloads.map((payload, i) => ({ id: `${name.slice(1)}.${i}`, packed: header + payload }));
 }
 
 export function optionsOf(job: ModelJob): StoredOptions {

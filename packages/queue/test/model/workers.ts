@@ -55,7 +55,7 @@ interface ClaimDraw {
 const claimDraw = {
   session: number,
   lane: fc.nat(1),
-  want: fc.nat(7),
+  want: fc.nat(12),
   short: fc.boolean(),
   list: fc.nat(5),
   lost: sometimes(4),
@@ -67,6 +67,31 @@ define<ClaimDraw>('claim', claimDraw, async (world, draw) => {
   const worker = workerAt(world, draw.session) ?? (await world.openWorker());
   await claimAs(world, worker, draw);
 });
+
+/** A worker whose handlers take no time ends all that it has, and takes as much again. */
+define<{ session: number; list: number; want: number; rounds: number; told: boolean }>(
+  'workQuickly',
+  {
+    ...{ session: number, list: fc.nat(5), want: fc.integer({ min: 4, max: 16 }), rounds: few },
+    told: sometimes(8),
+  },
+  async (world, { session, list, want, rounds, told }) => {
+    const worker = workerAt(world, session) ?? (await world.openWorker());
+    for (let round = 0; round < rounds && world.workers.has(worker.name); round++) {
+      for (const [id, { token, plain }] of [...worker.held]) {
+        if (!plain) continue;
+        world.forget(worker, id);
+        worker.acks.push({ id, token });
+      }
+      const draw = { session, lane: 0, want, short: true, list, lost: false, forged: 99, tie: true };
+      await claimAs(world, worker, draw);
+      const [seen] = worker.held.keys();
+      if (seen !== undefined) await world.calls.look(seen);
+      // Somebody begins to listen, and has to hear of what was claimed before.
+      if (told) await world.calls.rule({ events: round < rounds - 1 ? 10_000 : null });
+    }
+  },
+);
 
 /** A sleeper finds a token and looks. */
 define<ClaimDraw>('wake', claimDraw, async (world, draw) => {
@@ -86,8 +111,7 @@ async function claimAs(
   const acks = fresh ? worker.acks.splice(0) : [];
   if (fresh && forged < 3) acks.push(...forgedAcks(world, worker, forged));
   // What it saw there may be long gone.
-  const wayIsShort = short && !worker.isIdle;
-  const priority = wayIsShort ? (worker.plainList >= 0 ? worker.plainList : list) : -1;
+  const priority = short ? (worker.plainList >= 0 ? worker.plainList : list) : -1;
   await world.claim(worker, lane, want, priority, acks, lost ? 'lost' : 'heard', {
     tie,
     pretends: forged === 3,
