@@ -6,7 +6,11 @@ import { decodePayload, flag, payloadOf } from './packed.js';
 import type { UnpackedJob } from './packed.js';
 
 /** JSON as JSON.stringify writes it does not contain this. */
-const betweenJobs = ',\n';
+export const betweenJobs = ',\n';
+export const maxJobsPerBale = 16;
+/** Large payloads gain nothing in a bale, and a bale that has to be taken apart should be small. In UTF-16 units. */
+export const maxBaledLength = 1_024;
+export const maxBaleLength = 4_096;
 
 /** `unreadable`: why the payload is not what it should be. */
 type Visit = (id: string, stored: UnpackedJob, data: unknown, unreadable?: Error) => void;

@@ -3,20 +3,15 @@
 // Plain jobs (a priority and a payload, nothing else) are packed into the call's buffer as they come: their texts die young, and
 // when the call is sent nothing is left to do. Neighbours go into bales, as bale.lua describes them: one field and one entry for up
 // to 16 jobs, whose ids are those of their places. Special jobs are kept and written when they are sent.
+import { betweenJobs, maxBaleLength, maxBaledLength, maxJobsPerBale } from './bale.js';
 import { flag, headerBytes, makeHeader, writeHeader } from './packed.js';
 import type { FailurePolicy, PreparedOptions } from './options.js';
 import { Packer } from './wire.js';
 
 export const maxJobsPerCall = 1_000;
 const maxBytesPerCall = 1024 * 1024;
-const maxJobsPerBale = 16;
-/** Large payloads gain nothing in a bale, and a bale that has to be taken apart should be small. */
-const maxBaledLength = 1_024;
-const maxBaleBytes = 8 * 1024;
 const maxPlainIdLength = 32;
-/** Between the jobs of a bale. */
-const comma = 0x2c;
-const lineEnd = 0x0a;
+const baleBound = maxPlainIdLength + headerBytes + 16;
 
 export interface NewJob {
   /** A plain job gets its id with its place in a call. */
@@ -43,7 +38,7 @@ interface OpenBale {
   stem: string;
   kind: number;
   size: number;
-  bytes: number;
+  length: number;
   first: string;
   start: number;
 }
@@ -88,7 +83,32 @@ export class Call {
   }
 
   hasRoomFor(job: NewJob, most: number): boolean {
-    return this.size < most && (this.size === 0 || this.#bytes + boundOf(job) <= maxBytesPerCall);
+    return this.#hasRoom(1, boundOf(job), most);
+  }
+
+  hasRoomForBale(size: number, lines: string, most: number): boolean {
+    return this.#hasRoom(size, lines.length * 3 + baleBound, most);
+  }
+
+  /** A whole bale of plain jobs that have nothing but a payload; returns the stem of their ids. */
+  addBale(size: number, lines: string, priority: number): string {
+    const entries = this.#entries!;
+    const bytes = lines.length * 3 + baleBound;
+    entries.reserve(bytes + maxBaledLength * 3 + 64);
+    this.#closeBale(entries);
+    const stem = this.#newStem();
+    entries.short(`=${stem}`);
+    const start = entries.begin();
+    entries.rawBytes(this.#header(flag.bale * 8 + priority));
+    entries.raw(lines);
+    entries.end(start);
+    entries.setByte(start + 1, size);
+    if (priority !== this.#priority) this.#priority = this.size === 0 ? priority : '';
+    if (this.size === 0) this.firstId = `${stem}.0`;
+    this.#written++;
+    this.#bytes += bytes;
+    this.size += size;
+    return stem;
   }
 
   /** Returns the position of the job in the call. */
@@ -109,6 +129,10 @@ export class Call {
     return { entries, priority: this.#priority, baled: this.size - this.#written };
   }
 
+  #hasRoom(size: number, bytes: number, most: number): boolean {
+    return this.size + size <= most && (this.size === 0 || this.#bytes + bytes <= maxBytesPerCall);
+  }
+
   #pack(entries: Packer, job: NewJob, bytes: number): void {
     const { payload, flags, options } = job;
     const { priority } = options;
@@ -118,22 +142,25 @@ export class Call {
     if (priority !== this.#priority) this.#priority = this.size === 0 ? priority : '';
     const isBaled = typeof payload === 'string' && payload.length > 0 && payload.length <= maxBaledLength;
     const bale = this.#bale;
-    if (isBaled && bale?.kind === kind && bale.size < maxJobsPerBale && bale.bytes + bytes <= maxBaleBytes) {
+    if (isBaled && bale && this.#fits(bale, kind, payload.length)) {
       if (bale.size === 1) this.#beginBale(entries, bale);
-      entries.byte(comma);
-      entries.byte(lineEnd);
+      entries.ascii(betweenJobs);
       entries.raw(payload);
       job.id = `${bale.stem}.${bale.size}`;
       bale.size++;
-      bale.bytes += bytes;
+      bale.length += payload.length;
       return;
     }
     this.#closeBale(entries);
     this.#written++;
     const stem = this.#newStem();
     job.id = `${stem}.0`;
-    if (isBaled) this.#bale = { stem, kind, size: 1, bytes, first: payload, start: 0 };
+    if (isBaled) this.#bale = { stem, kind, size: 1, length: payload.length, first: payload, start: 0 };
     else this.#writeAlone(entries, job.id, kind, payload);
+  }
+
+  #fits({ kind, size, length }: OpenBale, kindOfJob: number, lengthOfJob: number): boolean {
+    return kind === kindOfJob && size < maxJobsPerBale && length + lengthOfJob <= maxBaleLength;
   }
 
   #beginBale(entries: Packer, bale: OpenBale): void {
@@ -178,7 +205,7 @@ export function packItems(jobs: readonly NewJob[], createdMs: number): Buffer {
 /** An upper bound of what a job takes on the wire: exact lengths would mean encoding it twice. */
 function boundOf(job: NewJob): number {
   if (!isPlain(job)) return itemBound(job);
-  return payloadBound(job) + maxPlainIdLength + headerBytes + 16;
+  return payloadBound(job) + baleBound;
 }
 
 /** The same for an item of addEach.lua, which has twelve fields whatever the job is. */

@@ -343,7 +343,7 @@ async function carryOut(
   for (const group of [...byPartition(waiting), ...byPartition(free)]) {
     const { queue: name, partition } = group[0]!;
     const batch = producerAt(queue, queues, name, partition).gather();
-    for (const { job, refs, policy } of group) batch.add({ ...job, after: { refs, policy } });
+    group.forEach(({ job, refs, policy }, i) => batch.add({ ...job, after: { refs, policy } }, i));
     for (const [i, answer] of await batch.send()) answers.set(group[i]!, answer);
     failPoint('chain.added');
     await step('added');

@@ -35,6 +35,8 @@ const maxItemsPerCall = 100;
 const busyLookMs = 1_000;
 /** How long take.lua may be used until the next proper look: what it overlooks waits that long at most. */
 const lookEveryMs = 10;
+/** Redis is near when a look takes no longer. */
+const nearMs = 5;
 const callDeadlineMs = 10_000;
 /** How often what Redis takes for running here is compared with what runs here, while there is anything. */
 const auditsPerLease = 2;
@@ -60,6 +62,8 @@ interface Lane {
   busy: boolean;
   /** When its call began, and the acknowledgements in it: ids by token. */
   sinceMs: number;
+  /** Whether its last call was a proper look. */
+  looked: boolean;
   acks: [token: string, ids: string[]][];
   /** Its last claim, when Redis keeps that tied together (sheaf.lua). */
   sheaf: { token: string; size: number } | undefined;
@@ -94,9 +98,12 @@ export class Claimer {
   #onWatch = false;
   /** A call is due even if nothing can be claimed. */
   #lookDue = false;
+  /** The last look found jobs and gave none, so that take.lua gives them as they lie. */
+  #leftToTake = false;
   #flushPlanned = false;
   #lastCallMs = 0;
   #lastLookMs = 0;
+  #lookTookMs = 0;
   #answeredMs = 0;
   /** The list that take.lua may go on with; -1 for none. */
   #plainList = -1;
@@ -176,6 +183,7 @@ export class Claimer {
           seq: 0,
           busy: false,
           sinceMs: 0,
+          looked: false,
           acks: [],
           sheaf: undefined,
         }));
@@ -344,6 +352,7 @@ export class Claimer {
     this.#lookDue = false;
     this.#lastCallMs = performance.now();
     lane.sinceMs = this.#lastCallMs;
+    lane.looked = false;
     if (want > 0) this.lastTurn = this.#worker.nextTurn();
     const release = this.#worker.reserve(want);
     if (idle) this.#worker.asksForSuspect(true);
@@ -373,6 +382,8 @@ export class Claimer {
     const { session } = this;
     const call = { session, lane: lane.name, seq: lane.seq, want };
     const tie = this.#worker.isQuick() ? '1' : '0';
+    // A look that leaves its jobs to take.lua costs a round trip more: not worth it far away, and never twice in a row.
+    const mayLeave = this.#leftToTake || this.#lookTookMs > nearMs ? '0' : tie;
     let acks = encodeAcks(lane, lane.sheaf !== undefined);
     if (short) {
       const level = this.#plainList;
@@ -383,9 +394,14 @@ export class Claimer {
       );
       if (reply?.[0].toString() !== 'LOOK' && reply?.[0].toString() !== 'SPLIT') return reply;
     }
-    this.#lastLookMs = lane.sinceMs;
+    lane.looked = true;
     for (;;) {
-      const reply = await this.#untilAnswered('claim', { ...call, ...acks, tie, idle: idle ? '1' : '0' });
+      const reply = await this.#untilAnswered('claim', {
+        ...call,
+        ...acks,
+        tie: mayLeave,
+        idle: idle ? '1' : '0',
+      });
       if (reply?.[0].toString() !== 'SPLIT') return reply;
       // Somebody untied the sheaf: its jobs are named one by one.
       acks = encodeAcks(lane, false);
@@ -395,6 +411,10 @@ export class Claimer {
   #receive(lane: Lane, reply: ClaimReply): void {
     const [, token, nowMs, jobs, dueMs, bits, refused, special, cancelled, plainList] = reply;
     this.partition.clock.observe(nowMs);
+    if (lane.looked) {
+      this.#lastLookMs = performance.now();
+      this.#lookTookMs = this.#lastLookMs - lane.sinceMs;
+    }
     if (plainList >= 0) this.#plainList = plainList;
     else if (!(bits & flags.more)) this.#plainList = -1;
     for (const id of cancelled) this.#worker.cancelled(this, id.toString());
@@ -408,7 +428,8 @@ export class Claimer {
     this.#worker.nursing(this, (bits & flags.drain) !== 0);
     this.#hungry = count > 0 || (bits & (flags.more | flags.drain)) === flags.more;
     // What take.lua does not find may be elsewhere: only a proper look tells when to wake up.
-    if (count === 0 && lane.sinceMs !== this.#lastLookMs) this.#lookDue = true;
+    if (count === 0 && !lane.looked) this.#lookDue = true;
+    this.#leftToTake = count === 0 && lane.looked && (bits & flags.more) !== 0;
     if (count === 0) this.#wakeAt(dueMs, nowMs);
     else this.#audit.request();
     this.#onWatch = (bits & flags.watch) !== 0 && !this.#closing;

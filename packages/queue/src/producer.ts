@@ -262,6 +262,15 @@ class OpenCalls {
     return [call, call.add(job)];
   }
 
+  /** Several plain jobs at once; returns the stem of their ids. */
+  addBale(size: number, lines: string, priority: number): string {
+    if (!this.#plain?.hasRoomForBale(size, lines, this.#most)) {
+      if (this.#plain) this.#full(this.#plain);
+      this.#plain = new Call(true, this.#partition.clock.nowMs(), this.#newStem);
+    }
+    return this.#plain.addBale(size, lines, priority);
+  }
+
   close(): void {
     if (this.#plain) this.#full(this.#plain);
     if (this.#special) this.#full(this.#special);
@@ -275,9 +284,8 @@ export class Batch {
   readonly #calls: Call[] = [];
   readonly #open: OpenCalls;
   readonly #producer: Producer;
-  /** Where the special jobs are. Only their answers say more than "added". */
+  /** Where the special jobs are, by their names. Only their answers say more than "added". */
   readonly #special = new Map<number, [Call, number]>();
-  #size = 0;
 
   constructor(producer: Producer) {
     this.#producer = producer;
@@ -287,10 +295,14 @@ export class Batch {
     });
   }
 
-  add(job: NewJob): void {
+  /** `name`: under which its answer is returned, if that says more than "added". */
+  add(job: NewJob, name: number): void {
     const place = this.#open.add(job);
-    if (!place[0].isPlain) this.#special.set(this.#size, place);
-    this.#size++;
+    if (!place[0].isPlain) this.#special.set(name, place);
+  }
+
+  addBale(size: number, lines: string, priority: number): string {
+    return this.#open.addBale(size, lines, priority);
   }
 
   /** Jobs come faster than Redis takes them: something to wait for. */
@@ -298,13 +310,13 @@ export class Batch {
     return this.#producer.relief();
   }
 
-  /** Resolves when all of them are added; the answers that say more than that, by the position of their jobs. */
+  /** Resolves when all of them are added; the answers that say more than that, by the names of their jobs. */
   async send(): Promise<Map<number, AddAnswer>> {
     this.#open.close();
     await this.#producer.settle(this.#calls);
     const answers = new Map<number, AddAnswer>();
-    for (const [index, [call, position]] of this.#special) {
-      answers.set(index, (await call.promise)![position]!);
+    for (const [name, [call, position]] of this.#special) {
+      answers.set(name, (await call.promise)![position]!);
     }
     return answers;
   }

@@ -4,6 +4,7 @@ import type { Logger } from '@sluice/base';
 import { RedisLink, parseTarget } from '@sluice/redis';
 import type { RedisTarget } from '@sluice/redis';
 import { checkBackoff, defaultAttempts, defaultBackoff } from './backoff.js';
+import { maxBaleLength, maxJobsPerBale } from './bale.js';
 import type { Backoff } from './backoff.js';
 import type { NewJob } from './call.js';
 import { deliverNotices, dependOn } from './chain.js';
@@ -34,8 +35,6 @@ const layout = '2';
 const defaultMaxPayloadBytes = 1024 * 1024;
 const largestPayloadBytes = 64 * 1024 * 1024;
 const maxPartitions = 1_024;
-/** So many plain jobs go to one partition before the next one gets some: enough for a bale. */
-const jobsPerTurn = 16;
 
 export interface QueueOptions<Data> {
   /** Where Redis is: redis://, rediss://, redis+cluster:// or redis+sentinel://. */
@@ -152,23 +151,29 @@ export class Queue<Data = unknown, Result = unknown> {
     // None is sent before the last one is known to be good: from here on nothing can be wrong with the jobs.
     const batches = this.#producers.map((producer) => producer.gather());
     const added: AddedJob[] = [];
-    const places: number[][] = batches.map(() => []);
+    const add = (id: string) => added.push({ queue: this.name, id, duplicate: false });
     for (const part of written) {
-      for (const payload of part.cut()) {
-        const i = added.length;
-        const job = this.#makeJob(payload, jobs[i]!.id, options[i] ?? plainOptions);
-        const index = this.#partitionFor(job);
-        batches[index]!.add(job);
-        places[index]!.push(i);
-        added.push({ queue: this.name, id: job.id, duplicate: false });
+      const from = added.length;
+      const priority = commonPriority(options, from, part.size);
+      const lines = priority === undefined || part.size === 1 ? undefined : part.lines();
+      if (lines !== undefined && lines.length <= maxBaleLength) {
+        const stem = batches[this.#nextPartition(part.size)]!.addBale(part.size, lines, priority!);
+        for (let i = 0; i < part.size; i++) add(`${stem}.${i}`);
+      } else {
+        part.cut().forEach((payload, i) => {
+          const job = this.#makeJob(payload, jobs[from + i]!.id, options[from + i] ?? plainOptions);
+          batches[this.#partitionFor(job)]!.add(job, from + i);
+          add(job.id);
+        });
       }
-      for (const batch of batches) await batch.relief();
+      for (const batch of batches) {
+        const relief = batch.relief();
+        if (relief) await relief;
+      }
     }
-    await Promise.all(
-      batches.map(async (batch, index) => {
-        for (const [at, answer] of await batch.send()) added[places[index]![at]!] = answer;
-      }),
-    );
+    for (const answers of await Promise.all(batches.map((batch) => batch.send()))) {
+      for (const [i, answer] of answers) added[i] = answer;
+    }
     return added;
   }
 
@@ -337,9 +342,16 @@ export class Queue<Data = unknown, Result = unknown> {
   #partitionFor(job: NewJob): number {
     const count = this.partitions.length;
     if (count === 1) return 0;
-    if (job.id === '') return Math.floor(this.#round++ / jobsPerTurn) % count;
+    if (job.id === '') return this.#nextPartition(1);
     const key = job.options.group ?? (job.options.uniqueKey || job.options.ownId);
     return partitionOf(key ?? job.id, count);
+  }
+
+  /** A bale's worth of plain jobs goes to one partition, then the next one has its turn. */
+  #nextPartition(jobs: number): number {
+    const partition = Math.floor(this.#round / maxJobsPerBale) % this.partitions.length;
+    this.#round += jobs;
+    return partition;
   }
 
   /** The partition that a job's id points to first, then the others: a group or unique key may have chosen another. */
@@ -415,6 +427,20 @@ export class Queue<Data = unknown, Result = unknown> {
 function hasOptions(job: object): boolean {
   for (const name in job) if (name !== 'data') return true;
   return false;
+}
+
+/** The priority of some jobs, if they are plain and have the same one. */
+function commonPriority(
+  options: readonly (PreparedOptions | undefined)[],
+  from: number,
+  count: number,
+): number | undefined {
+  const { priority } = options[from] ?? plainOptions;
+  for (let i = from; i < from + count; i++) {
+    const each = options[i] ?? plainOptions;
+    if (!each.plain || each.priority !== priority) return undefined;
+  }
+  return priority;
 }
 
 function checkDefaults(options: Omit<QueueOptions<unknown>, 'schema'>): JobDefaults {

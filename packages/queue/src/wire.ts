@@ -41,6 +41,11 @@ export class Packer {
     this.#at = at;
   }
 
+  /** A few characters of ASCII, without their number. */
+  ascii(text: string): void {
+    for (let i = 0; i < text.length; i++) this.#buffer[this.#at++] = text.charCodeAt(i);
+  }
+
   text(text: string): void {
     const start = this.begin();
     this.#at += this.#buffer.write(text, this.#at, 'utf8');

@@ -15,7 +15,7 @@ test('groups of 100,000 dead letters are read in less than 50 ms, and so is a pa
       const dead = buryDetail(describeError(error), 'test', Date.now(), 1);
       const jobs = await Promise.all(Array.from({ length: count }, async () => queue.prepare(1)));
       const batch = queue.producerFor(queue.partitions[0]!).gather();
-      for (const job of jobs) batch.add({ ...job, dead });
+      for (const job of jobs) batch.add({ ...job, dead }, 0);
       await batch.send();
     };
     const same = new Error('the same');

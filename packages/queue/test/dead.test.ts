@@ -48,7 +48,7 @@ async function bury(queue: Queue, burials: Burial[]): Promise<string[]> {
   });
   for (const partition of queue.partitions) {
     const batch = queue.producerFor(partition).gather();
-    for (const job of jobs) if (queue.partitionOfJob(job) === partition) batch.add(job);
+    for (const job of jobs) if (queue.partitionOfJob(job) === partition) batch.add(job, 0);
     await batch.send();
   }
   return jobs.map(({ id }) => id);
@@ -435,8 +435,8 @@ test('malformed bytes are kept as they came, and exported without loss', async (
   const template = await queue.prepare(null);
   const dead = buryDetail(describeError(new Error('malformed')), 'inbox', Date.now(), 0);
   const batch = queue.producerFor(partition!).gather();
-  batch.add({ ...template, id: 'bytes', payload: bytes, flags: flag.foreign, dead });
-  batch.add({ ...template, id: 'text', payload: text, flags: flag.foreign, dead });
+  batch.add({ ...template, id: 'bytes', payload: bytes, flags: flag.foreign, dead }, 0);
+  batch.add({ ...template, id: 'text', payload: text, flags: flag.foreign, dead }, 0);
   await batch.send();
   await bury(queue, [
     { id: 'binary', data: Buffer.from([1, 2, 255]) },

@@ -39,6 +39,10 @@ test('each text is what JSON.stringify makes of its data, and bytes stay bytes',
         part.cut().map(({ length }) => length <= part.longest),
       );
       assert.ok(lengths.every(Boolean));
+      for (const part of writeEach(good)) {
+        const lines = part.lines();
+        if (lines !== undefined) assert.deepEqual(lines.split(',\n'), part.cut());
+      }
     }),
     { numRuns: 2_000 },
   );
