@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { betweenJobs, maxJobsPerBale } from './bale.js';
 import { queueErrors } from './errors.js';
 
-const marker = randomBytes(15).toString('base64url');
+const marker = randomBytes(9).toString('base64url');
 const between = `,"${marker}",`;
 /** The texts that are written together should be about this long: large ones gain nothing, and hold memory. */
 const textLength = 64 * 1024;
@@ -25,7 +25,7 @@ export function toJson(data: unknown): string {
   return text;
 }
 
-/** Some jobs' data, written but not cut apart yet: few long texts are cheaper to keep than many short ones. */
+/** Some jobs' data, written together and not cut apart yet. */
 export interface Written {
   size: number;
   /** How long the longest of them is at most, in UTF-16 units or bytes. */
@@ -35,20 +35,18 @@ export interface Written {
   lines(): string | undefined;
 }
 
-/** Writes all of them, in order; throws when one has no JSON form. Bytes stay as they are. */
-export function writeEach(data: readonly unknown[]): Written[] {
-  const written: Written[] = [];
+/** Writes all of them, in order; throws when it comes to one that has no JSON form. Bytes stay as they are. */
+export function* writeEach(data: readonly unknown[]): Generator<Written> {
   let count = maxJobsPerBale;
   for (let from = 0; from < data.length;) {
     const some = data.slice(from, from + count);
     const text = writeTogether(some);
     const part = text === undefined ? apart(some) : together(some.length, text);
-    written.push(part);
+    yield part;
     from += some.length;
     const length = text?.length ?? part.longest * some.length;
     count = Math.max(1, Math.min(maxJobsPerBale, Math.ceil((textLength * some.length) / (length + 1))));
   }
-  return written;
 }
 
 function together(size: number, text: string): Written {

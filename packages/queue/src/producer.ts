@@ -43,7 +43,6 @@ export class Producer {
   #ready: Call[] = [];
   #pendingJobs = 0;
   #flushPlanned = false;
-  #onRelief: (() => void)[] = [];
 
   /** `newStem` makes the ids of plain jobs; whoever sends none needs none. */
   constructor(queue: string, partition: Partition, deadlineMs: number, newStem = randomName) {
@@ -87,21 +86,13 @@ export class Producer {
     return new OpenCalls(most, this.#partition, this.#newStem, full);
   }
 
-  /** @internal Sends a call as soon as a lane is free. */
-  enqueue(call: Call): void {
-    this.#pendingJobs += call.size;
-    this.#ready.push(call);
+  /** @internal Sends calls as lanes become free, and waits until all are answered; throws what went wrong with the first that was not. */
+  async sendAll(calls: readonly Call[]): Promise<void> {
+    for (const call of calls) {
+      this.#pendingJobs += call.size;
+      this.#ready.push(call);
+    }
     this.#pump();
-  }
-
-  /** @internal Resolves when every call that is ready has found a lane; nothing when they all have. */
-  relief(): Promise<void> | undefined {
-    if (this.#ready.length === 0) return undefined;
-    return new Promise((resolve) => this.#onRelief.push(resolve));
-  }
-
-  /** @internal Waits until all of them are answered; throws what went wrong with the first that was not. */
-  async settle(calls: Call[]): Promise<void> {
     const outcomes = await Promise.allSettled(calls.map((call) => call.promise));
     outcomes.forEach((outcome, i) => {
       if (outcome.status === 'fulfilled') return;
@@ -177,7 +168,6 @@ export class Producer {
       this.#lanesInUse--;
       this.#pendingJobs -= call.size;
       this.#pump();
-      if (this.#ready.length === 0) for (const resolve of this.#onRelief.splice(0)) resolve();
     }
   }
 
@@ -279,7 +269,7 @@ class OpenCalls {
   }
 }
 
-/** Jobs that are added by one call of the user. They are on their way as soon as they fill a call. */
+/** Jobs that are added by one call of the user: packed as they come, sent together. */
 export class Batch {
   readonly #calls: Call[] = [];
   readonly #open: OpenCalls;
@@ -289,10 +279,7 @@ export class Batch {
 
   constructor(producer: Producer) {
     this.#producer = producer;
-    this.#open = producer.openCalls(maxJobsPerCall, (call) => {
-      this.#calls.push(call);
-      producer.enqueue(call);
-    });
+    this.#open = producer.openCalls(maxJobsPerCall, (call) => this.#calls.push(call));
   }
 
   /** `name`: under which its answer is returned, if that says more than "added". */
@@ -305,15 +292,10 @@ export class Batch {
     return this.#open.addBale(size, lines, priority);
   }
 
-  /** Jobs come faster than Redis takes them: something to wait for. */
-  relief(): Promise<void> | undefined {
-    return this.#producer.relief();
-  }
-
   /** Resolves when all of them are added; the answers that say more than that, by the names of their jobs. */
   async send(): Promise<Map<number, AddAnswer>> {
     this.#open.close();
-    await this.#producer.settle(this.#calls);
+    await this.#producer.sendAll(this.#calls);
     const answers = new Map<number, AddAnswer>();
     for (const [name, [call, position]] of this.#special) {
       answers.set(name, (await call.promise)![position]!);

@@ -142,18 +142,14 @@ export class Queue<Data = unknown, Result = unknown> {
       }
     }
     const data = this.options.schema ? await this.#checkEach(jobs) : jobs.map((job) => job.data);
-    const written = writeEach(data);
     const options = this.#prepareEach(jobs);
-    for (const part of written) {
-      if (part.longest * 3 <= this.#maxPayloadBytes) continue;
-      for (const payload of part.cut()) this.#checkSize(payload);
-    }
-    // None is sent before the last one is known to be good: from here on nothing can be wrong with the jobs.
     const batches = this.#producers.map((producer) => producer.gather());
     const added: AddedJob[] = [];
     const add = (id: string) => added.push({ queue: this.name, id, duplicate: false });
-    for (const part of written) {
+    for (const part of writeEach(data)) {
       const from = added.length;
+      if (part.longest * 3 > this.#maxPayloadBytes)
+        for (const payload of part.cut()) this.#checkSize(payload);
       const priority = commonPriority(options, from, part.size);
       const lines = priority === undefined || part.size === 1 ? undefined : part.lines();
       if (lines !== undefined && lines.length <= maxBaleLength) {
@@ -166,11 +162,8 @@ export class Queue<Data = unknown, Result = unknown> {
           add(job.id);
         });
       }
-      for (const batch of batches) {
-        const relief = batch.relief();
-        if (relief) await relief;
-      }
     }
+    // None is sent before the last one is known to be good.
     for (const answers of await Promise.all(batches.map((batch) => batch.send()))) {
       for (const [i, answer] of answers) added[i] = answer;
     }

@@ -30,12 +30,12 @@ test('each text is what JSON.stringify makes of its data, and bytes stay bytes',
         }
       };
       const good = list.filter(hasForm);
-      const written = writeEach(good).flatMap((part) => part.cut());
+      const written = [...writeEach(good)].flatMap((part) => part.cut());
       assert.deepEqual(
         written,
         good.map((item) => (item instanceof Uint8Array ? item : toJson(item))),
       );
-      const lengths = writeEach(good).flatMap((part) =>
+      const lengths = [...writeEach(good)].flatMap((part) =>
         part.cut().map(({ length }) => length <= part.longest),
       );
       assert.ok(lengths.every(Boolean));
@@ -51,7 +51,7 @@ test('each text is what JSON.stringify makes of its data, and bytes stay bytes',
 test('data of any size is written, also among small data', () => {
   const large = 'x'.repeat(300_000);
   const data = Array.from({ length: 500 }, (_, i) => (i % 97 === 0 ? { large, i } : { i }));
-  const written = writeEach(data).flatMap((part) => part.cut());
+  const written = [...writeEach(data)].flatMap((part) => part.cut());
   assert.deepEqual(
     written.map((text) => JSON.parse(String(text)) as unknown),
     data,
@@ -67,6 +67,6 @@ test('data without a JSON form is refused with the reason', () => {
     [() => {}, /a function has no JSON form/],
   ] as const) {
     const data = [...Array.from({ length: 300 }, (_, i) => ({ i })), bad];
-    assert.throws(() => writeEach(data), reason);
+    assert.throws(() => [...writeEach(data)], reason);
   }
 });
