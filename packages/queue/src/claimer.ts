@@ -6,7 +6,7 @@
 // Calls travel in lanes. A lane sends one numbered call at a time and repeats it, with the same number, until it is answered:
 // the script answers a repetition as it answered the first. Two lanes keep Redis and this process busy at the same time. A
 // claim asks for no more than there are free slots, so that no claimed job waits while another worker is idle; while handlers take
-// no time at all it asks for twice as many, and what cannot start in the same turn of the loop goes back at once (worker.ts).
+// no time at all it asks for more, and what cannot start in the same turn of the loop goes back at once (worker.ts).
 import { isSluiceError } from '@sluice/base';
 import { Audit } from './audit.js';
 import { readJobs } from './bale.js';

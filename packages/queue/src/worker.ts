@@ -35,6 +35,8 @@ const ticksPerSleepyTick = 8;
 /** Handlers that typically take less than this may be claimed for ahead: see `keepForThisTurn`. */
 const quickMs = 2;
 const smallestQuickSlots = 16;
+/** So many times its slots is what a worker with quick handlers claims. */
+const claimedAhead = 3;
 /** How long a partition that does not answer holds up the others. */
 const answerPatienceMs = 1_000;
 /** How much the newest run counts in what is typical. A few hundred quick runs in a row make a worker quick, one slow run ends it. */
@@ -222,7 +224,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   claimable(claimer: Claimer, ahead: boolean): number {
     if (this.#state !== 'running' || this.#aloneRuns > 0 || this.#mayGetSuspect()) return 0;
     if (this.#nursing && this.#runs.size > 0) return 0;
-    const slots = ahead && this.isQuick() ? this.#slots * 2 : this.#slots;
+    const slots = ahead && this.isQuick() ? this.#slots * claimedAhead : this.#slots;
     const free = Math.max(0, slots - this.#runs.size - this.#reserved);
     if (this.#claimers.length === 1) return free;
     let hungry = 0;
