@@ -12,6 +12,14 @@ local state = redis.call('HMGET', held, unpack(names))
 local refused, special, cancelled = {}, {}, {}
 local sheaf, _, _, sheaf_size = sheaf_in(state[2])
 
+-- Many small strings travel best as one msgpack value; a few large ones, bales, as they are.
+local function as_reply(given)
+  for i = 1, #given, 2 do
+    if is_bale(given[i]) then return given end
+  end
+  return cmsgpack.pack(given)
+end
+
 local function early_answer()
   if not state[1] then return { 'LEASE_LOST' } end
   local last_seq, last_token, mark = state[2]:match('^(%d+):(%d*)([^=]*)')
@@ -40,7 +48,7 @@ local function early_answer()
   local said = stored and cmsgpack.unpack(stored)
   if said and said[1] == seq then refused, special, cancelled = said[2], said[3], said[4] end
   local flags = 16 + (mark == '' and 0 or 8) + (sheaf and 512 or 0)
-  return { 'REPEAT', last_token, now, cmsgpack.pack(again), 0, flags, refused, special, cancelled, -1 }
+  return { 'REPEAT', last_token, now, as_reply(again), 0, flags, refused, special, cancelled, -1 }
 end
 
 -- What a repetition has to say again, beside the jobs. An answer of an earlier call may stay: it is known by its number.

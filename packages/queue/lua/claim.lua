@@ -17,7 +17,7 @@
 -- tie: '1' when the worker would like a sheaf: if there is nothing but a list, it is left to take.lua
 -- idle: '1' when the worker runs nothing, so that it may take a suspect
 -- Returns {'LEASE_LOST'}, {'STALE'}, {'SPLIT'} (there is no sheaf: name the ids) or
---   {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …}, next due ms, flags,
+--   {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …} (or as it is when it has bales), next due ms, flags,
 --   ids not held any more, ids that need settle.lua, cancelled ids, priority of the list for take.lua or -1}
 -- flags: 1 inbox, 2 rescue, 4 drain for a suspect, 8 runs alone, 16 more is waiting, 32 on watch, 64 paused, 128 chain notices,
 --   256 schedule due, 512 (in a repetition of take.lua) a sheaf

@@ -3,6 +3,16 @@ local function put_back(list, names, from)
   for i = #names, from, -1 do redis.call('LPUSH', list, names[i]) end
 end
 
+local function read_bales(names)
+  local bales, found = {}, {}
+  for _, name in ipairs(names) do
+    if is_bale(name) then bales[#bales + 1] = name end
+  end
+  if #bales == 0 then return found end
+  for i, bale in ipairs(redis.call('HMGET', jobs, unpack(bales))) do found[bales[i]] = bale end
+  return found
+end
+
 -- Takes up to `want` jobs from the head of a list: their ids, and how many they are. With `whole` bales that fit stay as they are
 -- (their names are among the ids, their bytes in the third answer), and none is taken apart for a last few jobs.
 local function pop(list, level, want, whole)
@@ -13,7 +23,7 @@ local function pop(list, level, want, whole)
     local share = math.floor((want - count) * entries / math.max(entries + baled, 1))
     if whole and share == 0 and count > 0 then break end
     local names, at = redis.call('LPOP', list, math.max(1, math.min(share, want - count))), 1
-    local left = {}
+    local left, bales = {}, read_bales(names)
     while at <= #names and count < want do
       local name = names[at]
       at = at + 1
@@ -21,7 +31,7 @@ local function pop(list, level, want, whole)
         count = count + 1
         taken[#taken + 1] = name
       else
-        local bale = redis.call('HGET', jobs, name)
+        local bale = bales[name]
         local size = bale:byte(2)
         if whole and bale:byte(1) == BALE and count + size <= want then
           count = count + size

@@ -10,7 +10,7 @@
 -- whole: '1' to acknowledge the sheaf of this lane as well; tie: '1' to get a sheaf (sheaf.lua), with bales as they are (bale.lua)
 -- level: the priority of the list
 -- Returns {'LEASE_LOST'}, {'STALE'}, {'LOOK'}, {'SPLIT'} (there is no sheaf: name the ids) or
---   {'OK' | 'REPEAT', token, now ms, msgpack {id or bale, packed, …}, 0, flags (16: more is waiting, 512: a sheaf), ids not held any more, ids that need settle.lua, {}, -1}
+--   {'OK' | 'REPEAT', token, now ms, msgpack {id, packed, …} or {id or bale, packed, …} as it is, 0, flags (16: more is waiting, 512: a sheaf), ids not held any more, ids that need settle.lua, {}, -1}
 local BYTES_CHECKED_EVERY = 64
 local CLAIM_BYTES = 8 * 1024 * 1024
 local HEADER_BYTES = 8
@@ -91,4 +91,4 @@ if redis.call('EXISTS', wait) == 1 then
   flags = flags + 16
   if redis.call('EXISTS', wake) == 0 then redis.call('RPUSH', wake, 1) end
 end
-return { 'OK', token, now, cmsgpack.pack(given), 0, flags, refused, special, {}, -1 }
+return { 'OK', token, now, as_reply(given), 0, flags, refused, special, {}, -1 }

@@ -19,6 +19,7 @@ import { randomName } from './ids.js';
 import type { Holder } from './job.js';
 import type { PartitionKeys } from './keys.js';
 import { unpackJob } from './packed.js';
+import type { UnpackedJob } from './packed.js';
 import type { Partition } from './partition.js';
 import { Waiter } from './waiter.js';
 import { Packer, pack, readStrings } from './wire.js';
@@ -69,7 +70,18 @@ interface Lane {
   sheaf: { token: string; size: number } | undefined;
 }
 
-type ClaimReply = [Buffer, Buffer, number, Buffer, number, number, Buffer[], Buffer[], Buffer[], number];
+type ClaimReply = [
+  Buffer,
+  Buffer,
+  number,
+  Buffer | Buffer[],
+  number,
+  number,
+  Buffer[],
+  Buffer[],
+  Buffer[],
+  number,
+];
 type Acks = Record<'list' | 'runs' | 'whole', string | Buffer>;
 
 export class Claimer {
@@ -445,20 +457,27 @@ export class Claimer {
     this.#worker.checkDrained();
   }
 
-  #dispatch(token: string, jobs: Buffer, alone: boolean, nowMs: number): number {
+  #dispatch(token: string, jobs: Buffer | Buffer[], alone: boolean, nowMs: number): number {
     const claim: Claim = { claimer: this, token, alone, redisNowMs: nowMs, startedMs: performance.now() };
-    let name = '';
     let count = 0;
-    readStrings(jobs, (start, end) => {
-      if (name === '') {
-        name = jobs.toString('utf8', start, end);
-        return;
-      }
-      count += readJobs(name, unpackJob(jobs, start, end), (id, stored, data, unreadable) =>
-        this.#worker.begin(claim, id, stored, data, unreadable),
+    const begin = (name: string, stored: UnpackedJob) => {
+      count += readJobs(name, stored, (id, each, data, unreadable) =>
+        this.#worker.begin(claim, id, each, data, unreadable),
       );
-      name = '';
-    });
+    };
+    if (Array.isArray(jobs)) {
+      for (let i = 0; i < jobs.length; i += 2) begin(jobs[i]!.toString(), unpackJob(jobs[i + 1]!));
+    } else {
+      let name: string | undefined;
+      readStrings(jobs, (start, end) => {
+        if (name === undefined) {
+          name = jobs.toString('utf8', start, end);
+        } else {
+          begin(name, unpackJob(jobs, start, end));
+          name = undefined;
+        }
+      });
+    }
     if (count > 0) this.#worker.beginBatches();
     return count;
   }

@@ -640,9 +640,9 @@ export function alter(name: ScriptName, ...changes: [from: string, to: string][]
 
 export function readClaim(reply: unknown) {
   const [, token, nowMs, jobs, , flags, refused, special, cancelled, plainList] = reply as [
-    ...[string, string, number, string, number, number, string[], string[], string[], number],
+    ...[string, string, number, string | string[], number, number, string[], string[], string[], number],
   ];
-  const flat = unpack(Buffer.from(jobs, 'latin1')) as string[];
+  const flat = Array.isArray(jobs) ? jobs : (unpack(Buffer.from(jobs, 'latin1')) as string[]);
   const given = flat.flatMap((name, i) => (i % 2 === 0 ? jobsUnder(name, flat[i + 1]!) : []));
   return {
     token,

@@ -123,7 +123,7 @@ export class Claiming extends State {
     session.lanes.get(call.lane)!.tied = tied;
     if (list.length > 0) this.rouse();
     const flags = (list.length > 0 ? says.more : 0) | (tied ? says.sheaf : 0);
-    const head = ['OK', issued, nowMs, packed(given.flat()), 0, flags];
+    const head = ['OK', issued, nowMs, this.#reply(given), 0, flags];
     return [...head, said.refused, said.special, [], -1];
   }
 
@@ -141,7 +141,14 @@ export class Claiming extends State {
     const said = stored?.seq === String(call.seq) ? stored : { refused: [], special: [], cancelled: [] };
     const flags = says.more | (lane.alone ? says.alone : 0) | (lane.tied ? says.sheaf : 0);
     const { refused, special, cancelled } = said;
-    return ['REPEAT', lane.token, nowMs, packedPairs(pairs), 0, flags, refused, special, cancelled, -1];
+    // A sheaf has kept its order; fields have none.
+    const jobs = names.some((name) => this.bales.has(name)) ? pairs.flat() : packedPairs(pairs);
+    return ['REPEAT', lane.token, nowMs, jobs, 0, flags, refused, special, cancelled, -1];
+  }
+
+  /** Bales travel as they are, many small jobs as one value. */
+  #reply(given: [string, string][]): Foretold {
+    return given.some(([name]) => this.bales.has(name)) ? given.flat() : packed(given.flat());
   }
 
   #acknowledge(session: Session, { acks, lane, whole }: ClaimCall): { refused: string[]; special: string[] } {
