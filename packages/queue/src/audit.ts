@@ -12,16 +12,17 @@ import type { Partition } from './partition.js';
 
 export class Audit {
   readonly #partition: Partition;
-  readonly #isKnown: (id: string, token: string) => boolean;
+  readonly #known: () => ReadonlySet<string>;
   /** Id → token of what the last comparison did not know. */
   #strangers = new Map<string, string>();
   #lastMs = 0;
   #underWay = false;
   #isDue = false;
 
-  constructor(partition: Partition, isKnown: (id: string, token: string) => boolean) {
+  /** `known`: the ids of all that the worker knows of. */
+  constructor(partition: Partition, known: () => ReadonlySet<string>) {
     this.#partition = partition;
-    this.#isKnown = isKnown;
+    this.#known = known;
   }
 
   /** Jobs were claimed, or the server was away: something could be held that nobody knows of. */
@@ -60,8 +61,9 @@ export class Audit {
   #judge(held: Map<string, Hold>, isConclusive: boolean): { id: string; token: string }[] {
     const lost: { id: string; token: string }[] = [];
     const strangers = new Map<string, string>();
+    const known = this.#known();
     for (const [id, { token }] of held) {
-      if (this.#isKnown(id, token)) continue;
+      if (known.has(id)) continue;
       if (isConclusive && this.#strangers.get(id) === token) lost.push({ id, token });
       else strangers.set(id, token);
     }

@@ -12,36 +12,41 @@ export const maxJobsPerBale = 16;
 export const maxBaledLength = 1_024;
 export const maxBaleLength = 4_096;
 
-/** `unreadable`: why the payload is not what it should be. */
-type Visit = (id: string, stored: UnpackedJob, data: unknown, unreadable?: Error) => void;
+/** The name of a job is its id, or the stem of its bale and its place there. `unreadable`: why the payload is not what it should be. */
+type Visit = (
+  name: string,
+  place: number | undefined,
+  stored: UnpackedJob,
+  data: unknown,
+  unreadable?: Error,
+) => void;
 
 /** Visits a job, or those of a bale in order; returns how many there are. */
 export function readJobs(name: string, stored: UnpackedJob, visit: Visit): number {
   if (!(stored.flags & flag.bale)) {
-    readOne(name, stored, visit);
+    readOne(name, undefined, stored, visit);
     return 1;
   }
-  const stem = `${name.slice(1)}.`;
+  const stem = name.slice(1);
   const together = parseTogether(stored);
   if (together) {
-    for (let i = 0; i < together.length; i++) visit(stem + i, stored, together[i]);
+    for (let i = 0; i < together.length; i++) visit(stem, i, stored, together[i]);
     return together.length;
   }
   // Somebody else wrote into Redis. What can still be read is.
   const payloads = payloadsIn(stored);
   payloads.forEach((payload, i) =>
-    readOne(stem + i, { ...stored, ...payload, flags: stored.flags & ~flag.bale }, visit),
+    readOne(stem, i, { ...stored, ...payload, flags: stored.flags & ~flag.bale }, visit),
   );
   return payloads.length;
 }
 
 /** The payload of one job of a bale. */
-export function payloadInBale(bale: UnpackedJob, id: string): Buffer {
-  const at = Number(id.slice(id.lastIndexOf('.') + 1));
-  return payloadOf({ ...bale, ...payloadsIn(bale)[at] });
+export function payloadInBale(bale: UnpackedJob, place: number): Buffer {
+  return payloadOf({ ...bale, ...payloadsIn(bale)[place] });
 }
 
-function readOne(id: string, stored: UnpackedJob, visit: Visit): void {
+function readOne(name: string, place: number | undefined, stored: UnpackedJob, visit: Visit): void {
   let data: unknown;
   let unreadable: Error | undefined;
   try {
@@ -49,7 +54,7 @@ function readOne(id: string, stored: UnpackedJob, visit: Visit): void {
   } catch (error) {
     unreadable = queueErrors.MALFORMED({ reason: String(error) }, { cause: error });
   }
-  visit(id, stored, data, unreadable);
+  visit(name, place, stored, data, unreadable);
 }
 
 function parseTogether({ buffer, payloadStart, payloadEnd, size }: UnpackedJob): unknown[] | undefined {

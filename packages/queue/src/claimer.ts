@@ -16,7 +16,7 @@ import { failPoint } from './failPoint.js';
 import { Heartbeat } from './heartbeat.js';
 import type { Beat } from './heartbeat.js';
 import { randomName } from './ids.js';
-import type { Holder } from './job.js';
+import type { Holder, Job } from './job.js';
 import type { PartitionKeys } from './keys.js';
 import { unpackJob } from './packed.js';
 import type { UnpackedJob } from './packed.js';
@@ -61,11 +61,11 @@ interface Lane {
   name: string;
   seq: number;
   busy: boolean;
-  /** When its call began, and the acknowledgements in it: ids by token. */
+  /** When its call began, and the acknowledgements in it, by token. */
   sinceMs: number;
   /** Whether its last call was a proper look. */
   looked: boolean;
-  acks: [token: string, ids: string[]][];
+  acks: [token: string, jobs: Job[]][];
   /** Its last claim, when Redis keeps that tied together (sheaf.lua). */
   sheaf: { token: string; size: number } | undefined;
 }
@@ -93,7 +93,7 @@ export class Claimer {
   readonly #tokenWaiter: Waiter;
   readonly #inboxWaiter: Waiter;
   #lanes: Lane[] = [];
-  #acks = new Map<string, string[]>();
+  #acks = new Map<string, Job[]>();
   #ackCount = 0;
   #settling: WireValue[] = [];
   #returning: WireValue[] = [];
@@ -132,7 +132,7 @@ export class Claimer {
     this.holder = { session: '', partition };
     this.#listKeys = lists.map((wait) => ({ ...keys, wait }));
     this.duties = new Duties(worker.queue, partition, worker.leaseMs, worker.logger);
-    this.#audit = new Audit(partition, (id, token) => this.#knows(id, token));
+    this.#audit = new Audit(partition, () => this.#known());
     const connect = () => partition.link.another({ name: `sluice-${worker.queue.name}-sleep` });
     this.#tokenWaiter = Waiter.forToken(connect, partition.keys.wake, (why) => {
       if (why === 'lost') this.#audit.request();
@@ -215,10 +215,10 @@ export class Claimer {
   }
 
   /** The job ended well and leaves nothing behind. */
-  ack(token: string, id: string): void {
-    const ids = this.#acks.get(token);
-    if (ids) ids.push(id);
-    else this.#acks.set(token, [id]);
+  ack(job: Job): void {
+    const ended = this.#acks.get(job.token);
+    if (ended) ended.push(job);
+    else this.#acks.set(job.token, [job]);
     this.#ackCount++;
     this.flushSoon();
   }
@@ -327,10 +327,10 @@ export class Claimer {
     return Math.min(maxClaim, Math.ceil(free / idleLanes));
   }
 
-  /** The ids of a lane's sheaf, once all of its jobs have ended. */
-  #endedSheaf({ sheaf }: Lane): string[] | undefined {
-    const ids = sheaf && this.#acks.get(sheaf.token);
-    return ids?.length === sheaf?.size ? ids : undefined;
+  /** The jobs of a lane's sheaf, once all of them have ended. */
+  #endedSheaf({ sheaf }: Lane): Job[] | undefined {
+    const jobs = sheaf && this.#acks.get(sheaf.token);
+    return jobs?.length === sheaf?.size ? jobs : undefined;
   }
 
   /** Takes what this lane's next call acknowledges. */
@@ -461,8 +461,8 @@ export class Claimer {
     const claim: Claim = { claimer: this, token, alone, redisNowMs: nowMs, startedMs: performance.now() };
     let count = 0;
     const begin = (name: string, stored: UnpackedJob) => {
-      count += readJobs(name, stored, (id, each, data, unreadable) =>
-        this.#worker.begin(claim, id, each, data, unreadable),
+      count += readJobs(name, stored, (stem, place, each, data, unreadable) =>
+        this.#worker.begin(claim, stem, place, each, data, unreadable),
       );
     };
     if (Array.isArray(jobs)) {
@@ -512,10 +512,13 @@ export class Claimer {
     for (const { id, token } of strangers) this.giveBack([id, token, 'returned', '', '', '']);
   }
 
-  #knows(id: string, token: string): boolean {
-    if (this.#worker.runs(this, id) || this.#ending.has(id)) return true;
-    if (this.#acks.get(token)?.includes(id)) return true;
-    return this.#lanes.some(({ acks }) => acks.some(([, ids]) => ids.includes(id)));
+  /** The ids of all jobs that run here, or have ended here and are on their way to the books. */
+  #known(): Set<string> {
+    const known = new Set([...this.#worker.runningFor(this), ...this.#ending]);
+    for (const acks of [this.#acks, ...this.#lanes.map((lane) => lane.acks)]) {
+      for (const [, jobs] of acks) for (const job of jobs) known.add(job.id);
+    }
+    return known;
   }
 
   #wakeAt(dueMs: number, nowMs: number): void {
@@ -599,16 +602,16 @@ function encodeAcks({ name, acks }: Lane, whole: boolean): Acks {
   const named = whole ? acks.slice(1) : acks;
   let count = 2;
   let bytes = 20;
-  for (const [, ids] of named) {
-    count += ids.length;
-    for (const id of ids) bytes += 5 + id.length * 3;
+  for (const [, jobs] of named) {
+    count += jobs.length;
+    for (const { id } of jobs) bytes += 5 + id.length * 3;
   }
   const list = new Packer(bytes);
   list.array(count);
   list.short('#');
   list.short(name);
-  for (const [, ids] of named) for (const id of ids) list.text(id);
-  const runs = pack(named.flatMap(([token, ids]): WireValue[] => [token, ids.length]));
+  for (const [, jobs] of named) for (const { id } of jobs) list.text(id);
+  const runs = pack(named.flatMap(([token, jobs]): WireValue[] => [token, jobs.length]));
   return { list: list.take(), runs, whole: whole ? '1' : '0' };
 }
 

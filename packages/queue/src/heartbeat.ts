@@ -23,6 +23,8 @@ export interface Pulse {
 
 /** Longer ids are compared as far as this. */
 export const insideBytes = 255;
+const dot = 0x2e;
+const zero = 0x30;
 
 /** What the thread needs to know of a session. */
 export interface Watched {
@@ -56,6 +58,7 @@ export class Heartbeat {
   readonly #thread: Thread;
   readonly #turned = new BigInt64Array(new SharedArrayBuffer(8));
   readonly #inside = new Uint8Array(new SharedArrayBuffer(1 + insideBytes));
+  #insideName = '';
   readonly #lost = new Map<number, (why: string) => void>();
   readonly #ticker: NodeJS.Timeout;
   readonly #ready: Promise<void>;
@@ -130,10 +133,20 @@ export class Heartbeat {
   }
 
   /** The handler of a job is called now: if it does not return, this is who is to blame. */
-  enter(id: string): void {
+  enter(name: string, place: number | undefined): void {
     const inside = this.#inside;
-    const length = Math.min(id.length, insideBytes);
-    for (let i = 0; i < length; i++) inside[i + 1] = id.charCodeAt(i);
+    // Neighbours in a bale differ in their places only.
+    if (name !== this.#insideName) {
+      this.#insideName = name;
+      const most = Math.min(name.length, insideBytes);
+      for (let i = 0; i < most; i++) inside[i + 1] = name.charCodeAt(i);
+    }
+    let length = Math.min(name.length, insideBytes);
+    if (place !== undefined) {
+      inside[++length] = dot;
+      if (place > 9) inside[++length] = zero + Math.floor(place / 10);
+      inside[++length] = zero + (place % 10);
+    }
     inside[0] = length;
   }
 

@@ -2,6 +2,7 @@
 // made when it is first read.
 import { payloadInBale } from './bale.js';
 import { queueErrors } from './errors.js';
+import type { Heartbeat } from './heartbeat.js';
 import { flag, payloadOf } from './packed.js';
 import type { StoredOptions, UnpackedJob } from './packed.js';
 import type { Partition } from './partition.js';
@@ -16,25 +17,40 @@ export interface Holder {
 }
 
 export class Job<Data = unknown> {
-  readonly id: string;
   readonly queue: string;
   readonly data: Data;
   /** Grows with every claim: pass it to whatever you write to, and refuse a smaller one there. */
   readonly token: string;
+  /** Its id, or the stem of its bale; most quick jobs of a bale end without anybody asking for their ids. */
+  readonly #name: string;
+  readonly #place: number | undefined;
   readonly #stored: UnpackedJob;
   readonly #holder: Holder;
   #flags: number;
   #abort: AbortController | undefined;
   #abortReason: unknown;
 
-  constructor(queue: string, id: string, token: string, stored: UnpackedJob, data: Data, holder: Holder) {
+  constructor(
+    queue: string,
+    name: string,
+    place: number | undefined,
+    token: string,
+    stored: UnpackedJob,
+    data: Data,
+    holder: Holder,
+  ) {
     this.queue = queue;
-    this.id = id;
+    this.#name = name;
+    this.#place = place;
     this.token = token;
     this.data = data;
     this.#stored = stored;
     this.#flags = stored.flags;
     this.#holder = holder;
+  }
+
+  get id(): string {
+    return this.#place === undefined ? this.#name : `${this.#name}.${this.#place}`;
   }
 
   /** 1 in the first run. */
@@ -59,7 +75,7 @@ export class Job<Data = unknown> {
   /** The payload as it is stored, for data that JSON.parse would round. */
   get payload(): Buffer {
     const { flags } = this.#stored;
-    return flags & flag.bale ? payloadInBale(this.#stored, this.id) : payloadOf(this.#stored);
+    return flags & flag.bale ? payloadInBale(this.#stored, this.#place!) : payloadOf(this.#stored);
   }
 
   get group(): string | undefined {
@@ -92,6 +108,16 @@ export class Job<Data = unknown> {
   /** @internal */
   get options(): StoredOptions | undefined {
     return this.#stored.options;
+  }
+
+  /** @internal When it was claimed, for how long it had waited. */
+  waitedMs(redisNowMs: number): number {
+    return redisNowMs - this.#stored.createdMs;
+  }
+
+  /** @internal Its handler is called now. */
+  enter(heartbeat: Heartbeat): void {
+    heartbeat.enter(this.#name, this.#place);
   }
 
   /** @internal Whether the end of this job must go through settle.lua. */

@@ -104,12 +104,8 @@ export interface Claim {
 
 interface Run<Data> {
   job: Job<Data>;
-  claimer: Claimer;
-  startedMs: number;
-  deadlineMs: number;
+  claim: Claim;
   timeoutMs: number;
-  waitedMs: number;
-  alone: boolean;
 }
 
 export class Worker<Data = unknown, Result = unknown> extends EventEmitter<WorkerEvents> {
@@ -122,7 +118,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   readonly #drainMs: number;
   readonly #batchSize: number;
   readonly #children: ChildPool | undefined;
-  readonly #runs = new Map<string, Run<Data>>();
+  readonly #runs = new Set<Run<Data>>();
   readonly #tally = new LatencyTally();
   /** Jobs of the reply being read, until the batch handler gets them. */
   #gathered: Run<Data>[] = [];
@@ -271,9 +267,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     this.#suspectAskedMs = asks ? performance.now() : -Infinity;
   }
 
-  /** @internal */
-  runs(claimer: Claimer, id: string): boolean {
-    return this.#runs.get(id)?.claimer === claimer;
+  /** @internal The ids of the jobs that a claimer brought and that have not ended. */
+  *runningFor(claimer: Claimer): Generator<string> {
+    for (const { job, claim } of this.#runs) if (claim.claimer === claimer) yield job.id;
   }
 
   /** @internal */
@@ -283,22 +279,20 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   }
 
   /** @internal A claimed job arrives. */
-  begin(claim: Claim, id: string, stored: UnpackedJob, data: unknown, unreadable?: Error): void {
-    const { claimer, token, alone, redisNowMs, startedMs } = claim;
+  begin(
+    claim: Claim,
+    name: string,
+    place: number | undefined,
+    stored: UnpackedJob,
+    data: unknown,
+    unreadable?: Error,
+  ): void {
+    const { claimer, token, alone, startedMs } = claim;
     const timeoutMs = stored.options?.t ?? this.queue.defaults.timeoutMs;
-    const job = new Job<Data>(this.queue.name, id, token, stored, data as Data, claimer.holder);
-    const waitedMs = redisNowMs - stored.createdMs;
-    const run: Run<Data> = {
-      job,
-      claimer,
-      startedMs,
-      deadlineMs: startedMs + timeoutMs,
-      timeoutMs,
-      waitedMs,
-      alone,
-    };
-    this.#runs.set(id, run);
-    claimer.noteDeadline(run.deadlineMs);
+    const job = new Job<Data>(this.queue.name, name, place, token, stored, data as Data, claimer.holder);
+    const run: Run<Data> = { job, claim, timeoutMs };
+    this.#runs.add(run);
+    claimer.noteDeadline(startedMs + timeoutMs);
     if (alone) this.#aloneRuns++;
     if (this.#state !== 'running') return this.#giveBack(run);
     if (unreadable !== undefined) return this.#bury(run, unreadable);
@@ -315,10 +309,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   /** @internal */
   cancelled(_claimer: Claimer, id: string): void {
-    const run = this.#runs.get(id);
-    if (!run) return;
-    this.#forget(run);
-    run.job.abort(queueErrors.NOT_HELD({ id }));
+    for (const run of this.#runs) {
+      if (run.job.id !== id) continue;
+      this.#forget(run);
+      run.job.abort(queueErrors.NOT_HELD({ id }));
+    }
   }
 
   /** @internal */
@@ -328,7 +323,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   /** @internal */
   lost(claimer: Claimer, error: Error, why: string): void {
-    const mine = [...this.#runs.values()].filter((run) => run.claimer === claimer);
+    const mine = [...this.#runs].filter((run) => run.claim.claimer === claimer);
     for (const run of mine) {
       this.#forget(run);
       run.job.abort(error);
@@ -404,7 +399,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     await this.#starting?.catch(() => {});
     await Promise.race([this.idle(), new Promise((resolve) => setTimeout(resolve, drainMs).unref())]);
     failPoint('stop.drained');
-    for (const run of [...this.#runs.values()]) {
+    for (const run of [...this.#runs]) {
       run.job.abort(queueErrors.CLOSED({ what: `worker ${this.name}` }));
       this.#giveBack(run);
     }
@@ -455,7 +450,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     } catch (error) {
       return this.#bury(run, error);
     }
-    if (this.#runs.get(run.job.id) !== run) return;
+    if (!this.#runs.has(run)) return;
     this.#startRun(run);
     if (this.#gathered.length > 0) this.beginBatches();
   }
@@ -469,7 +464,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     const handler = work.kind === 'single' ? work.handler : this.#runInChild;
     const heartbeat = Heartbeat.current;
     let result: unknown;
-    heartbeat?.enter(run.job.id);
+    if (heartbeat) run.job.enter(heartbeat);
     try {
       result = this.queue.options.tracing
         ? runInSpan(run.job, run.job.options?.tr, () => handler(run.job))
@@ -528,10 +523,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #ended(run: Run<Data>, value: unknown): void {
     if (value instanceof Error && isOutcome(value)) return this.#failed(run, value);
     if (!this.#forget(run)) return;
-    const { job, claimer } = run;
-    const ranMs = performance.now() - run.startedMs;
+    const { job, claim } = run;
+    const { claimer } = claim;
+    const ranMs = performance.now() - claim.startedMs;
     this.#typicalMs += (ranMs - this.#typicalMs) * typicalShare;
-    this.#tally.record(run.waitedMs, ranMs);
+    this.#tally.record(job.waitedMs(claim.redisNowMs), ranMs);
     const keepMs = job.options?.k ?? this.queue.defaults.keepResultMs;
     if (keepMs > 0 || job.leavesTraces) {
       let result: Uint8Array;
@@ -544,7 +540,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
       }
       claimer.settle([job.id, job.token, 'done', keepMs, result, '', '', '', '']);
     } else {
-      claimer.ack(job.token, job.id);
+      claimer.ack(job);
     }
     if (this.listenerCount('done') > 0) this.emit('done', job as Job<never>, value);
   }
@@ -552,8 +548,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #failed(run: Run<Data>, error: unknown): void {
     if (!this.#forget(run)) return;
     const decision = decideFailure(run.job, error, this.queue, this.name);
-    if (decision.kind === 'dead') run.claimer.settle(decision.item);
-    else run.claimer.giveBack(decision.item);
+    const { claimer } = run.claim;
+    if (decision.kind === 'dead') claimer.settle(decision.item);
+    else claimer.giveBack(decision.item);
     if (decision.kind === 'snoozed') return;
     if (this.listenerCount('failed') > 0) this.emit('failed', run.job as Job<never>, error);
     if (decision.kind === 'dead') {
@@ -568,16 +565,15 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   #giveBack(run: Run<Data>): void {
     if (!this.#forget(run)) return;
-    run.claimer.giveBack([run.job.id, run.job.token, 'returned', '', '', '']);
+    run.claim.claimer.giveBack([run.job.id, run.job.token, 'returned', '', '', '']);
   }
 
   /** The run is over, one way or another; false when it was over already. */
   #forget(run: Run<Data>): boolean {
-    if (this.#runs.get(run.job.id) !== run) return false;
-    this.#runs.delete(run.job.id);
-    if (run.alone) this.#aloneRuns--;
+    if (!this.#runs.delete(run)) return false;
+    if (run.claim.alone) this.#aloneRuns--;
     if (this.#unstarted.length > 0) this.#startNext();
-    run.claimer.flushSoon();
+    run.claim.claimer.flushSoon();
     this.#offerSlots();
     if (this.#drained.length > 0) setImmediate(() => this.checkDrained());
     return true;
@@ -585,7 +581,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   #startNext(): void {
     const next = this.#unstarted.shift()!;
-    if (this.#runs.get(next.job.id) === next) this.#admit(next);
+    if (this.#runs.has(next)) this.#admit(next);
   }
 
   #offerSlots(): void {
@@ -608,13 +604,15 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     if (isAsleep && this.#drained.length === 0 && ++this.#ticksAsleep % ticksPerSleepyTick !== 0) return;
     const nowMs = performance.now();
     const earliest = new Map<Claimer, number>();
-    for (const run of [...this.#runs.values()]) {
-      if (run.deadlineMs <= nowMs) {
-        const error = queueErrors.JOB_TIMEOUT({ timeoutMs: run.timeoutMs });
-        run.job.abort(error);
+    for (const run of [...this.#runs]) {
+      const { job, claim, timeoutMs } = run;
+      const deadlineMs = claim.startedMs + timeoutMs;
+      if (deadlineMs <= nowMs) {
+        const error = queueErrors.JOB_TIMEOUT({ timeoutMs });
+        job.abort(error);
         this.#failed(run, error);
-      } else if (run.deadlineMs < (earliest.get(run.claimer) ?? Infinity)) {
-        earliest.set(run.claimer, run.deadlineMs);
+      } else if (deadlineMs < (earliest.get(claim.claimer) ?? Infinity)) {
+        earliest.set(claim.claimer, deadlineMs);
       }
     }
     for (const claimer of this.#claimers) {
