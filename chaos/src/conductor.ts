@@ -36,6 +36,7 @@ const drainMs = 60_000;
 const sabotagedDrainMs = 4_000;
 const lookEveryMs = 100;
 const maxEvents = 1_000_000;
+const swiftKinds: Kind[] = ['quick', 'hopeless'];
 const gentleKinds: Kind[] = ['quick', 'failing', 'dying', 'snoozing', 'slow'];
 
 export interface RunOptions {
@@ -46,6 +47,8 @@ export interface RunOptions {
   only: (FaultName | 'point')[];
   /** Instead of faults by plan: every fail point once. Ends when all have been met, after `seconds` at the latest. */
   tour?: boolean;
+  /** Plain jobs that take no time, in bursts, for workers with many slots: bales and sheaves all the way. */
+  swift?: boolean;
   sabotage?: GuardName | undefined;
   /** The trouble of a sabotage with the guard in its place: there must be nothing to object. */
   control?: boolean;
@@ -209,7 +212,7 @@ function losingOf(guard: Guard | undefined): Scene['losing'] {
 
 async function castActors(
   stage: Stage,
-  { seed, tour: touring }: RunOptions,
+  { seed, tour: touring, swift = false }: RunOptions,
   guard: Guard | undefined,
   folder: string,
   log: Journal<FaultLine>,
@@ -233,9 +236,15 @@ async function castActors(
         queue,
         partitions: stage.partitions,
         leaseMs,
-        concurrency: guard?.concurrency ?? 8,
+        concurrency: guard?.concurrency ?? (swift ? 64 : 8),
         // On a tour, points kill processes; jobs that do so too would only take time.
-        mix: { kinds: guard?.kinds ?? (touring ? gentleKinds : []), plain: guard?.plain ?? false, leaseMs },
+        mix: {
+          kinds: guard?.kinds ?? (swift ? swiftKinds : touring ? gentleKinds : []),
+          plain: guard?.plain ?? swift,
+          swift,
+          leaseMs,
+        },
+        burstShare: swift ? 0.2 : 0.003,
         perSecond: guard?.perSecond ?? 100,
         closing: false,
         replicas: stage.replicas,

@@ -18,6 +18,7 @@ const usage = `usage: npm run chaos -- [options]
   --topology T       ${topologies.join(', ')} (default single)
   --only a,b,...     only these faults; "point" means the fail points
   --tour             no faults by plan: a kill -9 at every fail point, one after the other
+  --swift            plain jobs that take no time, in bursts: stored, claimed and ended together
   --sabotage G       without one guard: ${Object.keys(guards).join(', ')}; the checker must object
   --control          with --sabotage: the same trouble, the guard in its place
   --keep             keeps the evidence also when nothing was wrong
@@ -67,12 +68,13 @@ function readCommandLine(args: string[]): RunOptions | string {
         topology: { type: 'string', default: 'single' },
         only: { type: 'string', default: '' },
         tour: { type: 'boolean', default: false },
+        swift: { type: 'boolean', default: false },
         sabotage: { type: 'string' },
         control: { type: 'boolean', default: false },
         keep: { type: 'boolean', default: false },
       },
     });
-    const { seed, topology, tour, sabotage, control, keep } = values;
+    const { seed, topology, tour, swift, sabotage, control, keep } = values;
     const seconds = Number(values.seconds);
     const only = values.only.split(',').filter(Boolean);
     const stranger = only.find((name) => name !== 'point' && !Object.hasOwn(faults, name));
@@ -86,6 +88,7 @@ function readCommandLine(args: string[]): RunOptions | string {
       topology: topology as Topology,
       only: only as (FaultName | 'point')[],
       tour,
+      swift,
       sabotage: sabotage as GuardName | undefined,
       control,
       keep,

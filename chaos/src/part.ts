@@ -14,6 +14,8 @@ export interface Part {
   mix: Mix;
   /** Jobs per second that a producer adds. */
   perSecond: number;
+  /** How often a producer adds hundreds of plain jobs at once. */
+  burstShare: number;
   /** The operator only undoes what another may have left undone. */
   closing: boolean;
   /** Replicas that must have a job before it counts as accepted. */

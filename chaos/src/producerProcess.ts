@@ -17,7 +17,6 @@ const addDeadlineMs = 2_000;
 const maxUnderWay = 400;
 const rememberedIds = 50;
 const burstJobs = 300;
-const burstShare = 0.003;
 const finishWithinMs = 15_000;
 const pauseMs = 50;
 
@@ -36,7 +35,7 @@ process.once('SIGTERM', () => {
 });
 
 while (!stopping) {
-  const jobs = random.chance(burstShare) ? burstJobs : random.between(1, 4);
+  const jobs = random.chance(part.burstShare) ? burstJobs : random.between(1, 4);
   if (underWay.size < maxUnderWay) {
     if (jobs === burstJobs) hold(addBurst(jobs));
     else for (let i = 0; i < jobs; i++) hold(addOne(draw()));

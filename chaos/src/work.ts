@@ -53,6 +53,8 @@ export interface Mix {
   kinds: Kind[];
   /** Plain jobs only: nothing but a payload. */
   plain: boolean;
+  /** They take no time and all have the same priority, so that they are stored, claimed and ended together. */
+  swift: boolean;
   leaseMs: number;
 }
 
@@ -65,14 +67,15 @@ export function drawJob(
   queue: string,
 ): Draw {
   const kind = drawKind(random, mix.kinds);
-  const work: Work = { key, kind, ms: drawMs(random, kind, mix.leaseMs) };
+  const work: Work = { key, kind, ms: mix.swift ? 0 : drawMs(random, kind, mix.leaseMs) };
   const options: AddOptions = {};
   if (kind === 'failing')
     Object.assign(options, { attempts: 4, backoff: { type: 'fixed', delayMs: random.pick([0, 0, 20]) } });
   if (kind === 'dying') Object.assign(options, { attempts: 2, backoff: { type: 'fixed', delayMs: 20 } });
   if (kind === 'hanging')
     Object.assign(options, { timeoutMs: 1_000, backoff: { type: 'fixed', delayMs: 50 } });
-  if (random.chance(0.2)) options.priority = random.between(0, 5) as NonNullable<AddOptions['priority']>;
+  if (!mix.swift && random.chance(0.2))
+    options.priority = random.between(0, 5) as NonNullable<AddOptions['priority']>;
   if (mix.plain || random.chance(0.5)) return { work, options, remembered: false };
   const shape = random.pick(['kept', 'owned', 'grouped', 'delayed', 'unique', 'window', 'after'] as const);
   if (shape === 'kept') options.keepResultMs = 3_600_000;

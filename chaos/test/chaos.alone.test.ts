@@ -37,6 +37,12 @@ test('a process that is killed at any fail point loses nothing', { timeout }, as
   assert.equal(report.figures['points'], report.figures['ofPoints']);
 });
 
+test('jobs that are stored, claimed and ended together survive the same chaos', { timeout }, async (t) => {
+  const report = await run({ seed: '5', seconds: 12, swift: true });
+  t.diagnostic(JSON.stringify(report.figures));
+  assertInOrder(report, '--swift --seconds 12 --seed 5');
+});
+
 test('a failover under load loses no job that replicas confirmed', { timeout }, async (t) => {
   const report = await run({
     seed: '3',
