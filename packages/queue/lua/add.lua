@@ -6,7 +6,6 @@
 -- ARGV lane, seq, rememberMs, entries, priority, baled
 -- entries: msgpack {id or bale, packed, …}; priority: that of all of them, or '' when they differ; baled: jobs beyond entries
 -- Returns {'OK' | 'REPEAT' | 'ABANDONED', now ms}
-local EQUALS = 61 -- what the name of a bale begins with
 local waits = { [0] = wait0, wait1, wait2, wait3, wait4, wait5 }
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -28,7 +27,7 @@ else
     local level = packed:byte(3) % 16
     lists[level] = lists[level] or {}
     table.insert(lists[level], name)
-    if name:byte(1) == EQUALS then beyond[level] = (beyond[level] or 0) + packed:byte(2) - 1 end
+    if is_bale(name) then beyond[level] = (beyond[level] or 0) + packed:byte(2) - 1 end
   end
 end
 redis.call('HSET', jobs, unpack(fields))

@@ -37,6 +37,24 @@ if from_inbox > 0 and (redis.call('HGET', cfg, 'inboxTaken') or '0') ~= inboxTak
   return { 'STALE', now, {} }
 end
 
+-- The grave of a job in a loose bale is needed no more.
+local function drop_from_loose(id, level)
+  local name = bale_of(id)
+  local bale = redis.call('HGET', jobs, name)
+  local ids = {}
+  for _, other in ipairs(cmsgpack.unpack(bale:sub(9))) do
+    if other ~= id then ids[#ids + 1] = other end
+  end
+  redis.call('HINCRBY', cfg, 'loose', -1)
+  if #ids == 0 then
+    redis.call('LREM', waits[level], 1, name)
+    redis.call('HDEL', jobs, name)
+  else
+    redis.call('HSET', jobs, name, bale:sub(1, 8) .. cmsgpack.pack(ids))
+    redis.call('HINCRBY', cfg, 'baled' .. level, -1)
+  end
+end
+
 local function duplicate_of(id, own, key)
   if own == 1 then
     local packed = packed_of(id)

@@ -14,6 +14,7 @@
 local BALE, LOOSE = 64, 192
 local EQUALS = 61
 local BETWEEN = ',\n'
+local BALED = { 'baled0', 'baled1', 'baled2', 'baled3', 'baled4', 'baled5' } -- fields of cfg
 
 local function is_bale(name) return name:byte(1) == EQUALS end
 
@@ -61,24 +62,6 @@ local function loosen(name)
   local ids = take_apart(name, bale)
   redis.call('HSET', jobs, name, string.char(LOOSE) .. bale:sub(2, 8) .. cmsgpack.pack(ids))
   redis.call('HINCRBY', cfg, 'loose', #ids)
-end
-
--- The grave of a job in a loose bale is needed no more.
-local function drop_from_loose(id, level)
-  local name = bale_of(id)
-  local bale = redis.call('HGET', jobs, name)
-  local ids = {}
-  for _, other in ipairs(cmsgpack.unpack(bale:sub(9))) do
-    if other ~= id then ids[#ids + 1] = other end
-  end
-  redis.call('HINCRBY', cfg, 'loose', -1)
-  if #ids == 0 then
-    redis.call('LREM', waits[level], 1, name)
-    redis.call('HDEL', jobs, name)
-  else
-    redis.call('HSET', jobs, name, bale:sub(1, 8) .. cmsgpack.pack(ids))
-    redis.call('HINCRBY', cfg, 'baled' .. level, -1)
-  end
 end
 
 -- Takes a bale apart, or the rest of a loose one, that is in no list any more. Returns the ids of its jobs.

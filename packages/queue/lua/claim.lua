@@ -25,7 +25,6 @@ local PROMOTED_PER_CALL = 200
 local CLAIM_BYTES = 8 * 1024 * 1024
 local BYTES_CHECKED_EVERY = 64 -- jobs; bounds how far a claim of large jobs can overshoot
 local SUSPECTS_LOOKED_AT = 20
-local BALED = { 'baled0', 'baled1', 'baled2', 'baled3', 'baled4', 'baled5' }
 local WORTH_TAKING = 16 -- jobs that wait, from which on a worker that ties leaves them to take.lua
 
 local answer = early_answer()

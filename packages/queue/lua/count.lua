@@ -11,7 +11,7 @@ local HEADS_LOOKED_AT = 20 -- ids per list or groups per ring; tombstones are pa
 local HEADER_BYTES = 8
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local conf = redis.call('HMGET', cfg, 'held', 'tombstones', 'loose', 'baled0', 'baled1', 'baled2', 'baled3', 'baled4', 'baled5')
+local conf = redis.call('HMGET', cfg, 'held', 'tombstones', 'loose', unpack(BALED))
 local running, workers = 0, 0
 local known = redis.call('HLEN', jobs) - (conf[3] or 0)
 for key, fields in pairs({ [sessions] = META_FIELDS, [rescuing] = 0 }) do

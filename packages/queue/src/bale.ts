@@ -13,7 +13,7 @@ export const maxBaledLength = 1_024;
 export const maxBaleLength = 4_096;
 
 /** The name of a job is its id, or the stem of its bale and its place there. `unreadable`: why the payload is not what it should be. */
-type Visit = (
+export type Visit = (
   name: string,
   place: number | undefined,
   stored: UnpackedJob,

@@ -10,6 +10,7 @@
 import { isSluiceError } from '@sluice/base';
 import { Audit } from './audit.js';
 import { readJobs } from './bale.js';
+import type { Visit } from './bale.js';
 import { Duties } from './duties.js';
 import { queueErrors } from './errors.js';
 import { failPoint } from './failPoint.js';
@@ -460,11 +461,9 @@ export class Claimer {
   #dispatch(token: string, jobs: Buffer | Buffer[], alone: boolean, nowMs: number): number {
     const claim: Claim = { claimer: this, token, alone, redisNowMs: nowMs, startedMs: performance.now() };
     let count = 0;
-    const begin = (name: string, stored: UnpackedJob) => {
-      count += readJobs(name, stored, (stem, place, each, data, unreadable) =>
-        this.#worker.begin(claim, stem, place, each, data, unreadable),
-      );
-    };
+    const visit: Visit = (stem, place, stored, data, unreadable) =>
+      this.#worker.begin(claim, stem, place, stored, data, unreadable);
+    const begin = (name: string, stored: UnpackedJob) => (count += readJobs(name, stored, visit));
     if (Array.isArray(jobs)) {
       for (let i = 0; i < jobs.length; i += 2) begin(jobs[i]!.toString(), unpackJob(jobs[i + 1]!));
     } else {
@@ -600,17 +599,12 @@ export class Claimer {
 /** As claim.lua wants them: all ids in one list, and how many belong to each token. The sheaf of the lane needs no names. */
 function encodeAcks({ name, acks }: Lane, whole: boolean): Acks {
   const named = whole ? acks.slice(1) : acks;
-  let count = 2;
-  let bytes = 20;
-  for (const [, jobs] of named) {
-    count += jobs.length;
-    for (const { id } of jobs) bytes += 5 + id.length * 3;
-  }
-  const list = new Packer(bytes);
-  list.array(count);
+  const ids = named.flatMap(([, jobs]) => jobs.map(({ id }) => id));
+  const list = new Packer(ids.reduce((bytes, id) => bytes + 5 + id.length * 3, 20));
+  list.array(2 + ids.length);
   list.short('#');
   list.short(name);
-  for (const [, jobs] of named) for (const { id } of jobs) list.text(id);
+  for (const id of ids) list.text(id);
   const runs = pack(named.flatMap(([token, jobs]): WireValue[] => [token, jobs.length]));
   return { list: list.take(), runs, whole: whole ? '1' : '0' };
 }

@@ -148,15 +148,15 @@ export class Queue<Data = unknown, Result = unknown> {
     const add = (id: string) => added.push({ queue: this.name, id, duplicate: false });
     for (const part of writeEach(data)) {
       const from = added.length;
-      if (part.longest * 3 > this.#maxPayloadBytes)
-        for (const payload of part.cut()) this.#checkSize(payload);
       const priority = commonPriority(options, from, part.size);
-      const lines = priority === undefined || part.size === 1 ? undefined : part.lines();
+      const mayBeBale = priority !== undefined && part.size > 1 && part.longest * 3 <= this.#maxPayloadBytes;
+      const lines = mayBeBale ? part.lines() : undefined;
       if (lines !== undefined && lines.length <= maxBaleLength) {
         const stem = batches[this.#nextPartition(part.size)]!.addBale(part.size, lines, priority!);
         for (let i = 0; i < part.size; i++) add(`${stem}.${i}`);
       } else {
         part.cut().forEach((payload, i) => {
+          this.#checkSize(payload);
           const job = this.#makeJob(payload, jobs[from + i]!.id, options[from + i] ?? plainOptions);
           batches[this.#partitionFor(job)]!.add(job, from + i);
           add(job.id);

@@ -37,6 +37,7 @@ export const scripts = {
     'add',
     ['cfg', 'jobs', 'producer', 'wake', ...waits],
     ['lane', 'seq', 'rememberMs', 'entries', 'priority', 'baled'],
+    ['bale'],
   ),
   addEach: loadScript(folder, 'addEach', addEachKeys, addEachArguments, ['place', 'finish', 'bale']),
   /** Messages in the inbox take memory already: making them jobs frees it, so it is allowed when memory is full. */
