@@ -1,0 +1,2 @@
+// @sluice/client: uploads files from browsers and Node: in parallel, resumable, verified.
+export {};

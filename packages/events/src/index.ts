@@ -1,0 +1,2 @@
+// @sluice/events: publishes the outbox in order, at least once, to a sink: a Redis stream.
+export {};

@@ -1,0 +1,2 @@
+// @sluice/rest: the HTTP interface: uploads, files, nodes, drives, keys, tokens and links.
+export {};

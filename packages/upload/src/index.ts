@@ -1,0 +1,2 @@
+// @sluice/upload: takes files in: chunks in any order, verified, completed exactly once.
+export {};
