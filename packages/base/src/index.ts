@@ -16,3 +16,4 @@ export {
   logLevels,
   silentLogger,
 } from './logger.js';
+export { armFailPoints, type FailAction, failPoint } from './failPoint.js';

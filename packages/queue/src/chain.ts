@@ -19,11 +19,10 @@
 //
 // What a dependency returned is read with `queue.result(id)`: jobs of a chain are remembered for at least an hour after
 // their end, with their results; `keepResultMs` makes it longer.
-import { isSluiceError } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import { withOwnId } from './durability.js';
 import type { AddAnswer, NewJob } from './call.js';
 import { queueErrors } from './errors.js';
-import { failPoint } from './failPoint.js';
 import { randomName, stemOf } from './ids.js';
 import { defaultPrefix, partitionKeys } from './keys.js';
 import { checkName } from './options.js';

@@ -7,13 +7,12 @@
 // the script answers a repetition as it answered the first. Two lanes keep Redis and this process busy at the same time. A
 // claim asks for no more than there are free slots, so that no claimed job waits while another worker is idle; while handlers take
 // no time at all it asks for more, and what cannot start in the same turn of the loop goes back at once (worker.ts).
-import { isSluiceError } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import { Audit } from './audit.js';
 import { readJobs } from './bale.js';
 import type { Visit } from './bale.js';
 import { Duties } from './duties.js';
 import { queueErrors } from './errors.js';
-import { failPoint } from './failPoint.js';
 import { Heartbeat } from './heartbeat.js';
 import type { Beat } from './heartbeat.js';
 import { randomName } from './ids.js';

@@ -11,9 +11,9 @@
 // are not its business. It then walks through its letters, oldest first, in small batches that can be paced. A process that
 // dies in the middle is no harm: a run under the same name goes on where the letters are still dead, and the count, which
 // is written in the step that moves a letter, counts each of them once. See operation.lua.
+import { failPoint } from '@sluice/base';
 import { setTimeout as wait } from 'node:timers/promises';
 import { queueErrors } from './errors.js';
-import { failPoint } from './failPoint.js';
 import { randomName } from './ids.js';
 import { DeadLetter } from './letter.js';
 import type { LetterReply } from './letter.js';

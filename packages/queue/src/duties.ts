@@ -2,10 +2,9 @@
 // notices, fire schedules, forget what is old. Each duty is idempotent, so it does not matter who does it, or whether two do;
 // each runs once at a time here, and a failure is logged and left to the next look.
 import { setTimeout as pause } from 'node:timers/promises';
-import { isSluiceError } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import type { Logger } from '@sluice/base';
 import { deliverNotices, sweepChains } from './chain.js';
-import { failPoint } from './failPoint.js';
 import { takeInbox } from './inbox.js';
 import type { Partition } from './partition.js';
 import type { AnyQueue } from './queue.js';

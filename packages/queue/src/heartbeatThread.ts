@@ -6,13 +6,12 @@
 // the loop stands still in the call of a handler, what was claimed together with its job has had no time of its own: it goes back.
 import { parentPort, workerData } from 'node:worker_threads';
 import { setTimeout as pause } from 'node:timers/promises';
-import { isSluiceError } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import { RedisLink } from '@sluice/redis';
 import { retryDelayMs } from './backoff.js';
 import type { Backoff } from './backoff.js';
 import { buryDetail } from './dead.js';
 import { queueErrors } from './errors.js';
-import { failPoint } from './failPoint.js';
 import { describeError } from './fingerprint.js';
 import { sharedNowMs } from './heartbeat.js';
 import type { FromThread, Pulse, ToThread, Watched } from './heartbeat.js';

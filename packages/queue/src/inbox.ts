@@ -9,11 +9,11 @@
 // A foreign producer need not know of partitions: every inbox serves. A message whose own id, unique key or group belongs to
 // another partition is added there first, under an id that is made of its place in the inbox, and then removed here. Whoever is
 // interrupted in between adds it again under the same id, which adds it once.
+import { failPoint } from '@sluice/base';
 import { buryDetail } from './dead.js';
 import { withOwnId } from './durability.js';
 import type { NewJob } from './call.js';
 import { queueErrors } from './errors.js';
-import { failPoint } from './failPoint.js';
 import { describeError } from './fingerprint.js';
 import { IdMaker } from './ids.js';
 import { prepareOptions } from './options.js';

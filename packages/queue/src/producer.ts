@@ -8,11 +8,10 @@
 // still be on its way, and the error carries the request id: producer, lane, number, and the position of the job in its call.
 // A repetition under that id asks the script first: if the original arrived, its answer holds; if not, it is marked as
 // abandoned (a late arrival is then refused) and the job is added under its id.
-import { isSluiceError } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import { Call, isPlain, maxJobsPerCall, packItems } from './call.js';
 import type { AddAnswer, NewJob } from './call.js';
 import { queueErrors } from './errors.js';
-import { failPoint } from './failPoint.js';
 import { randomName } from './ids.js';
 import type { PartitionKeys } from './keys.js';
 import type { Partition } from './partition.js';

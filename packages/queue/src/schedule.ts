@@ -16,11 +16,10 @@
 //
 // A schedule lives where its jobs belong: in the partition of their group or unique key, otherwise of its own name.
 import { setTimeout as wait } from 'node:timers/promises';
-import { isSluiceError } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import { checkSchedule, nextTick, ticksBetween } from './cron.js';
 import type { ScheduleSpec } from './cron.js';
 import { queueErrors } from './errors.js';
-import { failPoint } from './failPoint.js';
 import { checkName, defaultRememberMs, prepareOptions } from './options.js';
 import type { AddOptions } from './options.js';
 import { flag, headerBytes, writeHeader } from './packed.js';

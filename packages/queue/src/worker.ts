@@ -3,13 +3,13 @@
 //
 //   begin ──▶ handler ──▶ done ──▶ ack, or settle when something remembers the job
 //                    └──▶ failed ─▶ retry.ts decides: try again later, or bury
+import { failPoint } from '@sluice/base';
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
 import type { Logger } from '@sluice/base';
 import { ChildPool } from './children.js';
 import { Claimer } from './claimer.js';
 import { queueErrors } from './errors.js';
-import { failPoint } from './failPoint.js';
 import { Heartbeat } from './heartbeat.js';
 import { GiveUp, isOutcome } from './outcome.js';
 import type { Outcome } from './outcome.js';

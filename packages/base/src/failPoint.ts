@@ -1,6 +1,6 @@
 // Places between two steps where a test may kill, freeze or disturb this process: `npm run chaos` arms them and then proves
 // that nothing was lost. Unarmed, which is always outside of such tests, a fail point costs one comparison. They stand per call
-// to Redis and never per job, and are named `<what>.<the step that has just been taken>`.
+// to a server and never per job, and are named `<what>.<the step that has just been taken>`.
 
 /** `freeze` stops the whole process (SIGSTOP) until somebody continues it; blocking stops only the thread that met the point. */
 export type FailAction = 'kill' | 'freeze' | 'throw' | { blockMs: number };
