@@ -1,0 +1,107 @@
+// Serving a file: conditions first (RFC 9110), then a range or all of it, straight from the store.
+//
+// What people uploaded must never act in our name: no sniffing, no scripts, and whatever a browser could run is a download.
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ObjectStore } from '@sluice/store';
+import { restErrors } from './errors.js';
+
+export interface ServedFile {
+  name: string;
+  size: number;
+  etag: string;
+  sha256: string | null;
+  contentType: string | null;
+  objectKey: string;
+  updatedAt: Date;
+}
+
+/** Types that browsers show without running anything. */
+const harmless = /^(image\/(?!svg)|video\/|audio\/|text\/plain|application\/pdf|application\/json)/i;
+
+export async function serveFile(
+  store: ObjectStore,
+  file: ServedFile,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  disposition?: string,
+): Promise<FastifyReply> {
+  const etag = file.etag.startsWith('"') ? file.etag : `"${file.etag}"`;
+  const type = file.contentType ?? 'application/octet-stream';
+  const isAttachment = disposition === 'attachment' || !harmless.test(type);
+  reply
+    .header('ETag', etag)
+    .header('Last-Modified', file.updatedAt.toUTCString())
+    .header('Accept-Ranges', 'bytes')
+    .header('Content-Type', type)
+    .header('Content-Disposition', `${isAttachment ? 'attachment' : 'inline'}; ${filename(file.name)}`)
+    .header('X-Content-Type-Options', 'nosniff')
+    .header('Content-Security-Policy', "default-src 'none'; sandbox")
+    .header('Cache-Control', 'private, no-cache');
+  if (file.sha256 !== null) reply.header('Repr-Digest', `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`);
+  const unchanged = evaluate(request, etag, file.updatedAt);
+  if (unchanged) return reply.code(304).send();
+  const range = rangeOf(request, etag, file);
+  if (range === 'unsatisfiable')
+    return reply.code(416).header('Content-Range', `bytes */${file.size}`).removeHeader('Repr-Digest').send();
+  if (range) reply.code(206).header('Content-Range', `bytes ${range.first}-${range.last}/${file.size}`);
+  const length = range ? range.last - range.first + 1 : file.size;
+  reply.header('Content-Length', length);
+  if (request.method === 'HEAD' || file.size === 0) return reply.send(request.method === 'HEAD' ? undefined : '');
+  const { stream } = await store.get(file.objectKey, range ? { range } : {});
+  request.raw.once('close', () => stream.destroy());
+  return reply.send(stream);
+}
+
+/** True when the client has this file already; throws when it wants another one. */
+function evaluate({ headers, method }: FastifyRequest, etag: string, modified: Date): boolean {
+  const seconds = Math.floor(modified.getTime() / 1_000) * 1_000;
+  if (headers['if-match'] !== undefined) {
+    if (!names(headers['if-match'], etag, false)) throw restErrors.PRECONDITION_FAILED();
+  } else if (headers['if-unmodified-since'] !== undefined) {
+    if (seconds > Date.parse(headers['if-unmodified-since'])) throw restErrors.PRECONDITION_FAILED();
+  }
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  if (headers['if-none-match'] !== undefined) return names(headers['if-none-match'], etag, true);
+  return headers['if-modified-since'] !== undefined && seconds <= Date.parse(headers['if-modified-since']);
+}
+
+function names(list: string, etag: string, weakly: boolean): boolean {
+  if (list.trim() === '*') return true;
+  return list.split(',').some((item) => {
+    const tag = item.trim();
+    return tag === etag || (weakly && tag === `W/${etag}`);
+  });
+}
+
+type Range = { first: number; last: number };
+
+/** One range; several at once are answered with the whole file, as the RFC allows. */
+function rangeOf({ headers, method }: FastifyRequest, etag: string, file: ServedFile): Range | 'unsatisfiable' | undefined {
+  const { range } = headers;
+  if (range === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined;
+  const condition = headers['if-range'];
+  if (condition !== undefined) {
+    const date = Date.parse(String(condition));
+    const holds = String(condition).startsWith('"')
+      ? condition === etag
+      : Math.floor(file.updatedAt.getTime() / 1_000) * 1_000 === date;
+    if (!holds) return undefined;
+  }
+  const [, from, to] = /^bytes=(\d{0,16})-(\d{0,16})$/.exec(range) ?? [];
+  if (from === undefined || (from === '' && to === '')) return undefined;
+  if (from === '') {
+    const length = Math.min(Number(to), file.size);
+    return length === 0 ? 'unsatisfiable' : { first: file.size - length, last: file.size - 1 };
+  }
+  const first = Number(from);
+  const last = to === '' ? file.size - 1 : Math.min(Number(to), file.size - 1);
+  if (to !== '' && Number(to) < first) return undefined;
+  return first >= file.size ? 'unsatisfiable' : { first, last };
+}
+
+/** For old clients in ASCII, for all others in full (RFC 6266). */
+function filename(name: string): string {
+  const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_');
+  const full = encodeURIComponent(name).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  return `filename="${ascii}"; filename*=UTF-8''${full}`;
+}

@@ -1,0 +1,61 @@
+#!lua
+-- admit.lua: may so many bytes come into the chunks Redis for this upload? They are paid for here, before the first one is
+-- sent. An upload first reserves room for one part. Bytes of its lowest unfinished part always find room there: what lies
+-- further ahead may only use what that part does not need.
+-- KEYS state HASH, parts HASH, fill HASH, attempts HASH, budget HASH
+-- KEYS chunks HASH, held ZSET, window HASH, progress STREAM, attention ZSET
+-- ARGV id, attempt, offset, bytes, price, frames, budgetBytes, uploadBytes, attemptMs
+-- Returns 'OK', 'WAIT' (the lowest part will have room soon), 'BUSY' (no room), 'ENDED' or 'GONE'
+local upload = read_state()
+if not upload then return 'GONE' end
+if not is_open(upload) then return 'ENDED' end
+local now = now_ms()
+local need = tonumber(price)
+
+-- Attempts of processes that died: their frames have expired.
+local all = redis.call('HGETALL', attempts)
+for i = 1, #all, 2 do
+  local deadline = all[i + 1]:match('^%d+ (%d+) ')
+  if deadline and tonumber(deadline) > 0 and tonumber(deadline) < now then free(upload, all[i]) end
+end
+
+local function room_for(bytes)
+  local reserved = tonumber(upload.reserved)
+  if bytes <= reserved then return true end
+  if bytes > tonumber(uploadBytes) then return false end
+  local used = tonumber(redis.call('HGET', budget, 'used') or '0')
+  if used + bytes - reserved > tonumber(budgetBytes) then return false end
+  reserve(upload, bytes)
+  return true
+end
+
+-- The lowest part that is neither stored nor wholly buffered.
+local low = tonumber(upload.low_part)
+local start, size = tonumber(upload.low_start), nil
+while true do
+  local _, from, cut = part_cut(upload, start)
+  start, size = from, cut
+  if size <= 0 then break end
+  if redis.call('HEXISTS', parts, text(low)) == 0 and not is_full(upload, low, size) then break end
+  low, start = low + 1, from + cut
+end
+redis.call('HSET', state, 'low_part', text(low), 'low_start', text(start))
+
+if tonumber(upload.reserved) == 0 and not room_for(math.max(need, tonumber(upload.part_charge))) then return 'BUSY' end
+local paid = tonumber(upload.charged)
+local isLow = offset ~= '' and tonumber(offset) < start + math.max(size, 0)
+local missing = 0
+if not isLow then
+  local there = tonumber(redis.call('HGET', fill, text(low)) or '0')
+  missing = math.max(0, math.min(tonumber(upload.part_charge), (size - there) * 1.25))
+end
+if not room_for(paid + need + missing) then
+  if not isLow then return 'BUSY' end
+  -- With nothing else in the way the lowest bytes go in, whatever was reserved.
+  if paid > 0 then return 'WAIT' end
+  reserve(upload, math.max(tonumber(upload.reserved), need))
+end
+redis.call('HSET', attempts, attempt, text(need) .. ' ' .. text(now + attemptMs) .. ' ' .. frames)
+redis.call('PEXPIRE', attempts, tonumber(upload.idle_ms) + 86400000)
+charge(upload, need)
+return 'OK'

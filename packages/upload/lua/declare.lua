@@ -1,0 +1,28 @@
+#!lua
+-- declare.lua: the client says how long the file is, or what its digest is, after it began.
+-- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
+-- KEYS attention ZSET, budget HASH
+-- ARGV id, size, sha256, lookMs
+-- Returns {word, '1' if every byte is stored, ready part}; word is 'OK', 'SIZE' (other bytes are there already), 'DIGEST',
+--   'ENDED' or 'GONE'
+local upload = read_state()
+if not upload then return { 'GONE' } end
+if not is_open(upload) then return { 'ENDED' } end
+if sha256 ~= '' and upload.sha256 ~= '' and upload.sha256 ~= sha256 then return { 'DIGEST' } end
+if size ~= '' then
+  if upload.expected_size ~= '' and upload.expected_size ~= size then return { 'SIZE' } end
+  if tonumber(upload.reach) > tonumber(size) then return { 'SIZE' } end
+  upload.expected_size = size
+  redis.call('HSET', state, 'expected_size', size)
+end
+if sha256 ~= '' then redis.call('HSET', state, 'sha256', sha256) end
+local ready = {}
+if upload.expected_size ~= '' and tonumber(upload.expected_size) > 0 then
+  local index, _, cut = part_cut(upload, tonumber(upload.expected_size) - 1)
+  if is_full(upload, index, cut) then ready[1] = text(index) end
+end
+local now = now_ms()
+keep_alive(upload, now)
+look_at(now + tonumber(lookMs))
+local all = upload.expected_size ~= '' and upload.stored_bytes == upload.expected_size
+return { 'OK', all and '1' or '', unpack(ready) }

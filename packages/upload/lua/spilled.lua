@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- spilled.lua: a run of extents that waited for the rest of its part has been copied to a staging object, so that an idle upload
+-- takes no room in Redis.
+-- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
+-- KEYS attention ZSET, budget HASH
+-- ARGV id, start, length, key, extents, name
+-- Returns {word, freed attempt and its frames, …}; word is 'OK', 'STALE', 'ENDED' or 'GONE'
+local upload = read_state()
+if not upload then return { 'GONE' } end
+if not is_open(upload) then return { 'ENDED' } end
+local stop = tonumber(start) + tonumber(length)
+local members = redis.call('ZRANGE', held, start, '(' .. text(stop), 'BYSCORE')
+if table.concat(members, '\n') ~= extents then return { 'STALE' } end
+local freed = {}
+for _, member in ipairs(members) do
+  let_go(member)
+  drop_reference(upload, member:match('^%d+ %d+ (%S+) '), freed)
+end
+redis.call('ZADD', held, start, table.concat({ start, length, '*' .. key, '0', '0', name }, ' '))
+redis.call('HINCRBY', attempts, '*' .. key .. ':refs', 1)
+redis.call('HINCRBY', budget, 'queued', 1)
+-- An upload that has nothing in Redis holds no place there either; it reserves again when it goes on.
+if tonumber(upload.charged) == 0 then reserve(upload, 0) else shrink(upload) end
+return { 'OK', unpack(freed) }

@@ -1,0 +1,84 @@
+// The other ends of an upload: FAILED, CANCELLED, EXPIRED. The records decide first, because a completion may be under way: its
+// transaction finds the upload ended and changes nothing, or was there before, and then it is completed. After that the state
+// follows, and what the upload left in the store and in Redis is removed by a job.
+import { failPoint, isSluiceError, type SluiceError } from '@sluice/base';
+import { finishCompleted } from './complete.js';
+import { runScript, type Engine } from './engine.js';
+import { uploadErrors } from './errors.js';
+import { readState, type Result, type State } from './state.js';
+import { ask } from './work.js';
+import { dropFrames } from './writePart.js';
+
+type Remains = Pick<State, 'id' | 'status' | 'objectKey' | 'bucket' | 'drivePrefix' | 'tenant'>;
+type End = 'FAILED' | 'CANCELLED' | 'EXPIRED';
+
+export async function cancel(engine: Engine, id: string): Promise<State> {
+  const state = await readState(engine, id);
+  if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
+  if (state.status === 'COMPLETED') throw uploadErrors.UPLOAD_ENDED({ id, state: 'COMPLETED' });
+  await end(engine, id, 'CANCELLED', 'CANCELLED', 'it was cancelled');
+  const after = (await readState(engine, id)) ?? state;
+  if (after.status === 'COMPLETED') throw uploadErrors.UPLOAD_ENDED({ id, state: 'COMPLETED' });
+  return after;
+}
+
+export function fail(engine: Engine, id: string, error: SluiceError): Promise<void> {
+  engine.metrics.failed();
+  return end(engine, id, 'FAILED', error.code, error.message);
+}
+
+export function expire(engine: Engine, id: string): Promise<void> {
+  return end(engine, id, 'EXPIRED', 'EXPIRED', 'nothing arrived for too long');
+}
+
+async function end(engine: Engine, id: string, status: End, code: string, reason: string): Promise<void> {
+  const recorded = await engine.records.uploads.end({ id, status, reason });
+  failPoint('end.recorded');
+  // Completed in the meantime: the state follows the records.
+  if (recorded.status === 'COMPLETED') return finishFromRecords(engine, id, recorded.result);
+  const [word, ...left] = await runScript(engine, 'finish', id, {
+    id,
+    status: recorded.changed || recorded.status === undefined ? status : recorded.status,
+    fields: JSON.stringify(['error_code', code, 'error_message', reason]),
+    keepMs: engine.settings.keepMs,
+    lookMs: 0,
+  });
+  failPoint('end.finished');
+  engine.hashes.end(id);
+  if (word !== 'OK') return;
+  await dropFrames(engine, id, left);
+  await ask(engine, { do: 'tend', upload: id });
+}
+
+/** A completion that died between the records and the state. */
+async function finishFromRecords(engine: Engine, id: string, result: Result | undefined): Promise<void> {
+  const state = await readState(engine, id);
+  if (state && result) await finishCompleted(engine, state, result);
+}
+
+/** Removes what an ended upload left in the store. Only what carries its id is ours, and all of that is. */
+export async function cleanUp(engine: Engine, state: Remains): Promise<void> {
+  const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
+  const folder = state.objectKey.slice(0, state.objectKey.lastIndexOf('/') + 1);
+  for (const multipart of await store.listMultiparts(folder)) await store.abortMultipart(multipart);
+  failPoint('clean.aborted');
+  const kept = state.status === 'COMPLETED' ? await keptKey(engine, state) : undefined;
+  let from: string | undefined;
+  do {
+    const page = await store.list(folder, from === undefined ? {} : { from });
+    for (const { key } of page.objects) if (key !== kept) await store.delete(key);
+    from = page.next;
+  } while (from !== undefined);
+  failPoint('clean.deleted');
+}
+
+/** The object that the records point to; nothing is deleted while they cannot be asked. */
+async function keptKey(engine: Engine, { id, tenant, objectKey }: Remains): Promise<string> {
+  try {
+    const upload = await engine.records.uploads.get(tenant, id);
+    return upload.objectKey;
+  } catch (error) {
+    if (isSluiceError(error, 'UPLOAD_NOT_FOUND')) return objectKey;
+    throw error;
+  }
+}

@@ -1,0 +1,96 @@
+// What every step of an upload works with: the connections, the records, the stores, the queue of its jobs, and the settings.
+// The steps are functions in files of their own (`initiate.ts`, `receive.ts`, `writePart.ts`, `complete.ts`, `end.ts`, …);
+// `uploads.ts` puts them together.
+import type { Logger } from '@sluice/base';
+import type { Queue } from '@sluice/queue';
+import type { Drive, Records } from '@sluice/records';
+import type { RedisLink, ScriptArgument } from '@sluice/redis';
+import type { ObjectStore } from '@sluice/store';
+import type { Frames } from './frames.js';
+import type { PassingHashes } from './hashes.js';
+import { keysOf, partitionOf, type UploadKeys } from './keys.js';
+import type { UploadMetrics } from './metrics.js';
+import { scripts } from './scripts.js';
+import type { UploadJob } from './work.js';
+
+export interface Settings {
+  prefix: string;
+  partitions: number;
+  /** What all uploads together may have in the chunks Redis. */
+  budgetBytes: number;
+  /** What one upload may have there. */
+  uploadBudgetBytes: number;
+  /** After so long without a byte an upload expires. */
+  idleMs: number;
+  /** How long the answer of an ended upload stays readable. */
+  keepMs: number;
+  /** After so long without a byte the tail of an upload leaves Redis for a staging object. */
+  spillAfterMs: number;
+  /** No bytes for so long while we are reading: the client is slow. */
+  slowMs: number;
+  /** The lease of whoever completes an upload. */
+  leaseMs: number;
+  maxFileBytes: number;
+  maxChunks: number;
+  preferredPartBytes: number;
+  windowChunks: number;
+  /** Files up to this size that come in one request are taken into memory and stored at once. */
+  wholeBytes: number;
+}
+
+export interface Engine {
+  readonly redis: RedisLink;
+  readonly frames: Frames;
+  readonly records: Records;
+  readonly queue: Queue<UploadJob>;
+  readonly hashes: PassingHashes;
+  readonly metrics: UploadMetrics;
+  readonly logger: Logger;
+  readonly settings: Settings;
+  readonly hooks: Hooks;
+  storeOf(drive: Pick<Drive, 'bucket' | 'prefix'>): ObjectStore;
+}
+
+/** What the owner of the service may say about uploads. */
+export interface Hooks {
+  /** Before an upload is accepted; whatever it throws refuses the upload. */
+  beforeAccept?: (upload: {
+    tenant: string;
+    drive: string;
+    path: string;
+    size?: number;
+    contentType?: string;
+    metadata?: Record<string, string>;
+  }) => Promise<void> | void;
+  /** After an upload was completed; at least once. It runs as a job and is repeated when it throws. */
+  afterComplete?: (upload: { id: string; nodeId: string; tenant: string; path: string; size: number }) => Promise<void> | void;
+}
+
+type Scripts = typeof scripts;
+type ArgumentsOf<N extends keyof Scripts> = { readonly [A in Scripts[N]['args'][number]]: ScriptArgument };
+
+export function keysFor({ settings }: Engine, id: string): UploadKeys | undefined {
+  const partition = partitionOf(id, settings.partitions);
+  return partition === undefined ? undefined : keysOf(settings.prefix, partition, id);
+}
+
+/** Runs a script on the keys of an upload; the answer as strings. */
+export async function runScript<N extends keyof Scripts>(
+  engine: Engine,
+  name: N,
+  id: string,
+  args: ArgumentsOf<N>,
+): Promise<string[]> {
+  const keys = keysFor(engine, id);
+  if (!keys) return ['GONE'];
+  const reply = await engine.redis.run<string, string>(scripts[name], keys, args);
+  return Array.isArray(reply) ? reply.map(String) : [String(reply)];
+}
+
+/** How many bytes of memory a frame takes in Redis, at most: its allocator rounds large values up by a quarter. */
+export function priceOf(bytes: number): number {
+  return Math.ceil(bytes * 1.25) + 512;
+}
+
+/** Soon enough after a step that somebody else would have to finish. */
+export const lookAgainMs = 15_000;

@@ -1,0 +1,158 @@
+// An upload begins: the intent goes to the records first (the node, the upload, the event, in one transaction), then the state to
+// Redis. A process that dies in between leaves an upload without state, which the same call under the same idempotency key
+// completes, and which expires otherwise.
+import { createHash } from 'node:crypto';
+import { failPoint } from '@sluice/base';
+import { checkMetadata, checkPath, type Drive, type UploadLimits } from '@sluice/records';
+import { priceOf, runScript, type Engine } from './engine.js';
+import { uploadErrors } from './errors.js';
+import { makeId } from './keys.js';
+import { planParts } from './plan.js';
+import { readState, type State } from './state.js';
+import { ask } from './work.js';
+
+export interface NewUpload {
+  tenant: string;
+  owner?: string;
+  drive: string;
+  path: string;
+  size?: number;
+  chunkSize?: number;
+  contentType?: string;
+  /** Of the whole file, in hex; the upload fails if its bytes have another one. */
+  sha256?: string;
+  metadata?: Record<string, string>;
+  clientNodeId?: string;
+  idempotencyKey?: string;
+  ifExists?: 'replace' | 'fail';
+  limits?: UploadLimits;
+}
+
+const typeShape = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;\s*[\w-]+=("[^"\\\r\n]*"|[\w!#$&'*+.^`|~-]+))*$/;
+const longestType = 255;
+
+/** Refuses what no upload can be, before anything is written. */
+export function checkNew(engine: Engine, upload: NewUpload): void {
+  const { settings } = engine;
+  checkPath(upload.path);
+  if (upload.metadata) checkMetadata(upload.metadata);
+  wholeNumber('size', upload.size, 0);
+  wholeNumber('chunkSize', upload.chunkSize, 1);
+  const limit = Math.min(settings.maxFileBytes, upload.limits?.maxFileBytes ?? Infinity);
+  if (upload.size !== undefined && upload.size > limit)
+    throw uploadErrors.FILE_TOO_LARGE({ size: upload.size, limit });
+  if (upload.size !== undefined && upload.chunkSize && upload.size / upload.chunkSize > settings.maxChunks)
+    throw uploadErrors.TOO_MANY_CHUNKS({ limit: settings.maxChunks });
+  if (upload.sha256 !== undefined && !/^[0-9a-f]{64}$/.test(upload.sha256))
+    throw uploadErrors.UPLOAD_INVALID({ what: 'sha256', wanted: '64 hexadecimal digits in lower case' });
+  if (upload.contentType !== undefined) {
+    const isType = upload.contentType.length <= longestType && typeShape.test(upload.contentType);
+    if (!isType) throw uploadErrors.UPLOAD_INVALID({ what: 'contentType', wanted: 'a media type such as image/png' });
+  }
+  if (upload.idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(upload.idempotencyKey))
+    throw uploadErrors.UPLOAD_INVALID({ what: 'Idempotency-Key', wanted: '1 to 255 visible ASCII characters' });
+}
+
+function wholeNumber(what: string, value: number | undefined, least: number): void {
+  if (value === undefined || (Number.isSafeInteger(value) && value >= least)) return;
+  throw uploadErrors.UPLOAD_INVALID({ what, wanted: `a whole number from ${least} to 2^53−1` });
+}
+
+/** What makes two requests the same; a key that is used for another one is refused. */
+export function digestOf({ limits: _, idempotencyKey: __, ...upload }: NewUpload): string {
+  const entries = Object.entries(upload).sort(([a], [b]) => (a < b ? -1 : 1));
+  return createHash('sha256').update(JSON.stringify(entries)).digest('hex');
+}
+
+export function objectKeyOf(drive: Pick<Drive, 'prefix'>, id: string): string {
+  return `${drive.prefix}${id}/file`;
+}
+
+export async function initiate(engine: Engine, upload: NewUpload): Promise<State> {
+  checkNew(engine, upload);
+  const drive = await engine.records.drives.get(upload.tenant, upload.drive);
+  const plan = planParts(
+    upload.size,
+    upload.chunkSize,
+    engine.storeOf(drive).capabilities,
+    engine.settings.preferredPartBytes,
+  );
+  await engine.hooks.beforeAccept?.(upload);
+  const id = makeId(Math.floor(Math.random() * engine.settings.partitions));
+  const begun = await engine.records.uploads.begin({
+    id,
+    tenant: upload.tenant,
+    ...(upload.owner !== undefined && { owner: upload.owner }),
+    drive: upload.drive,
+    path: upload.path,
+    objectKey: objectKeyOf(drive, id),
+    ...(upload.size !== undefined && { declaredSize: upload.size }),
+    ...(upload.contentType !== undefined && { contentType: upload.contentType }),
+    ...(upload.sha256 !== undefined && { sha256: upload.sha256 }),
+    ...(upload.metadata && { metadata: upload.metadata }),
+    ...(upload.clientNodeId !== undefined && { clientNodeId: upload.clientNodeId }),
+    ...(upload.idempotencyKey !== undefined && { idempotencyKey: upload.idempotencyKey }),
+    requestDigest: digestOf(upload),
+    ifExists: upload.ifExists ?? 'replace',
+    ...(upload.limits && { limits: upload.limits }),
+  });
+  failPoint('initiate.recorded');
+  const known = begun.replayed ? await readState(engine, begun.upload.id) : undefined;
+  if (known || begun.upload.status !== 'OPEN') return known ?? endedState(begun.upload);
+  const partCharge = Math.min(plan.partBytes, upload.size ?? plan.partBytes);
+  await runScript(engine, 'initiate', begun.upload.id, {
+    id: begun.upload.id,
+    idleMs: engine.settings.idleMs,
+    fields: JSON.stringify(
+      Object.entries({
+        status: 'PENDING',
+        tenant: upload.tenant,
+        owner: upload.owner ?? '',
+        node_id: begun.node.id,
+        s3_upload_id: '',
+        s3_key: begun.upload.objectKey,
+        drive: upload.drive,
+        bucket: drive.bucket,
+        drive_prefix: drive.prefix,
+        path: begun.node.path,
+        expected_size: upload.size ?? '',
+        chunk_size: upload.chunkSize ?? '',
+        part_bytes: plan.partBytes,
+        grow_every: plan.growEvery,
+        part_charge: priceOf(partCharge),
+        mime_type: upload.contentType ?? '',
+        sha256: upload.sha256 ?? '',
+        sha256_seen: '',
+        received_chunks: 0,
+        uploaded_chunks: 0,
+        total_chunks:
+          upload.size !== undefined && upload.chunkSize ? Math.ceil(upload.size / upload.chunkSize) : 0,
+        is_last_received: 'false',
+        last_chunk: '',
+        received_bytes: 0,
+        stored_bytes: 0,
+        reach: 0,
+        next_chunk: 0,
+        next_offset: 0,
+        low_part: 0,
+        low_start: 0,
+        reserved: 0,
+        charged: 0,
+        fence: 0,
+        idle_ms: engine.settings.idleMs,
+        is_update: begun.isUpdate,
+        final_etag: '',
+        final_size: '',
+        error_message: '',
+      }).flatMap(([name, value]) => [name, String(value)]),
+    ),
+  });
+  failPoint('initiate.stated');
+  // An empty file has all its bytes.
+  if (upload.size === 0) await ask(engine, { do: 'complete', upload: begun.upload.id });
+  return (await readState(engine, begun.upload.id))!;
+}
+
+function endedState({ id, status, reason }: { id: string; status: string; reason?: string | null }): never {
+  throw uploadErrors.UPLOAD_ENDED({ id, state: status, ...(reason && { reason }) });
+}

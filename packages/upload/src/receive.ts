@@ -1,0 +1,269 @@
+// Bytes come in. A request is cut at the ends of parts: where it brings a whole part, the part goes straight to the store; what
+// is less than a part goes to the chunks Redis in frames. Then one script commits the chunk, and only then does it count.
+//
+// - A numbered chunk, or a range with a digest, counts whole or not at all. A range without a digest counts piece by piece, so
+//   that what arrived before a cut connection need not be sent again.
+// - `stored` means in the object store; `buffered` means in Redis, and may be asked for again if Redis loses it.
+// - The same bytes again are a success, other bytes a conflict; bytes for an upload that has ended replay its end.
+import { failPoint } from '@sluice/base';
+import { combineCrc64 } from '@sluice/store';
+import { locate, nameOf, piecesOf, type Chunk, type ChunkAddress, type Piece } from './address.js';
+import { BodyReader, type Source } from './body.js';
+import { Declared, type Digest } from './digest.js';
+import { keysFor, lookAgainMs, runScript, type Engine } from './engine.js';
+import { uploadErrors } from './errors.js';
+import { crcOfBody, Placement, type Placed, type Placing } from './place.js';
+import { readState, type State } from './state.js';
+import { askFor } from './work.js';
+
+export interface Receipt {
+  ack: 'buffered' | 'stored';
+  duplicate: boolean;
+  state: State;
+}
+
+/** Pieces of one request whose answers are awaited at once. */
+const piecesUnderWay = 3;
+
+export async function receive(
+  engine: Engine,
+  id: string,
+  address: ChunkAddress,
+  source: Source,
+  length: number,
+  digest?: Digest,
+): Promise<Receipt> {
+  const began = performance.now();
+  const state = await readState(engine, id);
+  if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
+  if (!isOpen(state) && state.status !== 'COMPLETING') return replay(state);
+  const { windowChunks, preferredPartBytes } = engine.settings;
+  const window = { chunks: windowChunks, chunkBytes: preferredPartBytes };
+  const chunk = locate(state, address, length, window);
+  const declared = digest && new Declared(digest);
+  const body = new BodyReader(source, engine.settings.slowMs, watch(engine, id, chunk, declared));
+  const placement = new Placement(engine, state, body);
+  try {
+    const receipt = await take(engine, state, chunk, body, placement, declared);
+    engine.metrics.chunkReceived(performance.now() - began, length);
+    return receipt;
+  } catch (error) {
+    // Some bytes may have been hashed that do not count.
+    if (body.read > 0) engine.hashes.spoil(id);
+    await placement.giveBack();
+    throw error;
+  } finally {
+    body.close();
+  }
+}
+
+/** Everything that is read goes through the declared digest and, where its place is known, through that of the whole file. */
+function watch(engine: Engine, id: string, { offset }: Chunk, declared: Declared | undefined) {
+  let at = offset;
+  return (bytes: Buffer): void => {
+    declared?.update(bytes);
+    if (at === undefined) return;
+    engine.hashes.pass(id, at, bytes);
+    at += bytes.length;
+  };
+}
+
+async function take(
+  engine: Engine,
+  state: State,
+  chunk: Chunk,
+  body: BodyReader,
+  placement: Placement,
+  declared: Declared | undefined,
+): Promise<Receipt> {
+  const known = await knownChunk(engine, state.id, chunk.name);
+  if (known) {
+    const crc64 = await crcOfBody(body, chunk.length);
+    declared?.verify(crc64);
+    return compare(engine, state, chunk, known, crc64);
+  }
+  if (state.status === 'COMPLETING') return replay(state);
+  const { number, length } = chunk;
+  const pieces = piecesOf(state, chunk);
+  if (number === undefined && !declared && pieces.length > 1) return takeEach(engine, state, chunk, pieces, body, placement);
+
+  const placed: Placed[] = [];
+  let crc64 = 0n;
+  for (const piece of pieces) {
+    const placing = await placement.place(piece);
+    placed.push(await placing.placed);
+    crc64 = combineCrc64(crc64, placing.crc64(), piece.length);
+  }
+  await body.expectEnd(length);
+  declared?.verify(crc64);
+  failPoint('receive.placed');
+  return commit(engine, state, chunk, crc64, placed, placement);
+}
+
+/** Piece by piece: each counts as soon as it is there. */
+async function takeEach(
+  engine: Engine,
+  state: State,
+  chunk: Chunk,
+  pieces: Piece[],
+  body: BodyReader,
+  placement: Placement,
+): Promise<Receipt> {
+  const underWay = new Set<Promise<void>>();
+  const receipts: Receipt[] = [];
+  let failure: unknown;
+  const end = chunk.offset! + chunk.length;
+  for (const piece of pieces) {
+    const own: Chunk = {
+      name: `@${piece.offset}`,
+      number: undefined,
+      offset: piece.offset,
+      length: piece.length,
+      last: chunk.last && piece.offset + piece.length === end,
+    };
+    const known = await knownChunk(engine, state.id, own.name);
+    if (known) {
+      receipts.push(await compare(engine, state, own, known, await crcOfBody(body, piece.length)));
+      continue;
+    }
+    const placing = await placement.place(piece);
+    const settling = settle(own, placing)
+      .catch((error: unknown) => {
+        failure ??= error;
+      })
+      .finally(() => underWay.delete(settling));
+    underWay.add(settling);
+    // The next piece begins when the bytes of this one have been read; its answer may still be under way.
+    await Promise.race([placing.read, settling]);
+    while (underWay.size >= piecesUnderWay) await Promise.race(underWay);
+    if (failure !== undefined) break;
+  }
+  await Promise.all(underWay);
+  if (failure !== undefined) throw failure;
+  await body.expectEnd(chunk.length);
+  const ack = receipts.some((receipt) => receipt.ack === 'buffered') ? 'buffered' : 'stored';
+  const duplicate = receipts.every((receipt) => receipt.duplicate);
+  return { ack, duplicate, state: receipts.at(-1)!.state };
+
+  async function settle(own: Chunk, placing: Placing): Promise<void> {
+    const placed = await placing.placed;
+    receipts.push(await commit(engine, state, own, placing.crc64(), [placed], placement));
+  }
+}
+
+async function commit(
+  engine: Engine,
+  state: State,
+  chunk: Chunk,
+  crc64: bigint,
+  placed: Placed[],
+  placement: Placement,
+): Promise<Receipt> {
+  const { id } = state;
+  const size = state.size ?? (chunk.last && chunk.offset !== undefined ? chunk.offset + chunk.length : undefined);
+  const answer = await runScript(engine, 'commit', id, {
+    id,
+    name: chunk.name,
+    number: chunk.number ?? '',
+    offset: chunk.offset ?? '',
+    length: chunk.length,
+    crc64: hex(crc64),
+    pieces: JSON.stringify(placed),
+    last: chunk.last ? '1' : '',
+    sha256: (size !== undefined && engine.hashes.digest(id, size)) || '',
+    maxChunks: engine.settings.maxChunks,
+    maxParts: engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix }).capabilities.maxParts,
+    lookMs: Math.min(engine.settings.spillAfterMs, lookAgainMs),
+  });
+  failPoint('receive.committed');
+  const [word, received, stored, allStored, ...ready] = answer;
+  if (word !== 'OK') return refused(engine, state, chunk, word!, placement);
+  await placement.keep();
+  engine.metrics.chunkCommitted();
+  await askFor(engine, id, ready, allStored === '1');
+  failPoint('receive.asked');
+  const isBuffered = placed.some(([kind, , length]) => kind === 'f' && length > 0);
+  return {
+    ack: isBuffered ? 'buffered' : 'stored',
+    duplicate: false,
+    state: {
+      ...state,
+      status: 'UPLOADING',
+      size,
+      receivedBytes: Number(received),
+      storedBytes: Number(stored),
+    },
+  };
+}
+
+/** What a commit that was not accepted means for the client. */
+async function refused(
+  engine: Engine,
+  state: State,
+  chunk: Chunk,
+  word: string,
+  placement: Placement,
+): Promise<Receipt> {
+  const { id } = state;
+  await placement.giveBack();
+  const now = await readState(engine, id);
+  if (!now || word === 'GONE') throw uploadErrors.UPLOAD_NOT_FOUND({ id });
+  const name = nameOf(chunk);
+  switch (word) {
+    case 'DUPLICATE':
+      return { ack: now.storedBytes === now.receivedBytes ? 'stored' : 'buffered', duplicate: true, state: now };
+    case 'ENDED':
+      return replay(now);
+    case 'CONFLICT':
+      throw uploadErrors.CHUNK_CONFLICT({ chunk: name });
+    case 'OVERLAP':
+      throw uploadErrors.RANGE_OVERLAPS({ chunk: name });
+    case 'BEYOND':
+      throw uploadErrors.BEYOND_END({ chunk: name, ...(now.size !== undefined && { size: now.size }) });
+    case 'LAST':
+      throw uploadErrors.LAST_CONFLICT({ chunk: name });
+    case 'TOO_MANY':
+      throw uploadErrors.TOO_MANY_CHUNKS({ limit: engine.settings.maxChunks });
+    case 'UNPAID':
+      throw uploadErrors.BUDGET_EXHAUSTED({ retryAfterS: 1 });
+    default:
+      throw new Error(`commit.lua says ${word}`);
+  }
+}
+
+/** What the records say of a chunk that was committed before: "length crc64 offset". */
+async function knownChunk(engine: Engine, id: string, name: string): Promise<{ length: number; crc64: bigint } | undefined> {
+  const record = await engine.redis.call('HGET', [keysFor(engine, id)!.chunks, name]);
+  const [length, crc64] = record === null ? [] : String(record).split(' ');
+  if (length === undefined || length === 'lost') return undefined;
+  return { length: Number(length), crc64: BigInt(`0x${crc64}`) };
+}
+
+async function compare(
+  engine: Engine,
+  { id }: State,
+  chunk: Chunk,
+  known: { length: number; crc64: bigint },
+  crc64: bigint,
+): Promise<Receipt> {
+  if (known.length !== chunk.length || known.crc64 !== crc64)
+    throw uploadErrors.CHUNK_CONFLICT({ chunk: nameOf(chunk) });
+  const state = await readState(engine, id);
+  if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
+  return { ack: state.storedBytes === state.receivedBytes ? 'stored' : 'buffered', duplicate: true, state };
+}
+
+/** An upload that has all its bytes answers with its result, as often as it is asked. */
+function replay(state: State): Receipt {
+  const { id, status, errorMessage } = state;
+  if (status === 'COMPLETED' || status === 'COMPLETING') return { ack: 'stored', duplicate: true, state };
+  throw uploadErrors.UPLOAD_ENDED({ id, state: status, ...(errorMessage && { reason: errorMessage }) });
+}
+
+function isOpen({ status }: State): boolean {
+  return status === 'PENDING' || status === 'UPLOADING';
+}
+
+export function hex(crc64: bigint): string {
+  return crc64.toString(16).padStart(16, '0');
+}

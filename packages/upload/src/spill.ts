@@ -1,0 +1,57 @@
+// The tail of an idle upload leaves Redis: each run of neighbouring extents of a part becomes a staging object, and its frames go.
+// When the upload goes on, the part is put together from both.
+import { Readable } from 'node:stream';
+import { randomBytes } from 'node:crypto';
+import { failPoint } from '@sluice/base';
+import { runScript, type Engine } from './engine.js';
+import { partAt } from './plan.js';
+import type { Extent, State } from './state.js';
+import { dropFrames, PartBytes } from './writePart.js';
+
+export async function spill(
+  engine: Engine,
+  state: State,
+  extents: Extent[],
+  except: ReadonlySet<number>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { id, objectKey } = state;
+  const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
+  for (const run of runsOf(state, extents.filter(({ offset }) => !except.has(partAt(state, offset).index)))) {
+    const start = run[0]!.offset;
+    const length = run.reduce((sum, extent) => sum + extent.length, 0);
+    const key = `${objectKey.slice(0, objectKey.lastIndexOf('/'))}/staging-${start}-${randomBytes(6).toString('hex')}`;
+    const bytes = new PartBytes(engine, id, store, run);
+    const body = { stream: Readable.from(bytes.read(), { objectMode: false }), length };
+    await store.put(key, body, { signal });
+    failPoint('spill.staged');
+    const [word, ...freed] = await runScript(engine, 'spilled', id, {
+      id,
+      start,
+      length,
+      key,
+      extents: run.map(({ member }) => member).join('\n'),
+      name: run[0]!.member.split(' ')[5]!,
+    });
+    if (word !== 'OK') await store.delete(key);
+    else engine.metrics.spilled(length);
+    await dropFrames(engine, id, freed);
+  }
+}
+
+/** Extents that touch each other within a part; what is staged already stays where it is. */
+function runsOf(state: State, extents: Extent[]): Extent[][] {
+  const runs: Extent[][] = [];
+  for (const extent of extents) {
+    if (extent.staged !== undefined) continue;
+    const run = runs.at(-1);
+    const before = run?.at(-1);
+    const touches =
+      before !== undefined &&
+      before.offset + before.length === extent.offset &&
+      partAt(state, before.offset).index === partAt(state, extent.offset).index;
+    if (touches) run!.push(extent);
+    else runs.push([extent]);
+  }
+  return runs;
+}

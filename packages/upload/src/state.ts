@@ -1,0 +1,194 @@
+// The state of an upload as the scripts keep it, read and given types. The names of the fields are those that operators know from
+// the hash itself.
+import type { Engine } from './engine.js';
+import { keysFor } from './engine.js';
+import { partNumbered, type PartPlan } from './plan.js';
+
+export type Status = 'PENDING' | 'UPLOADING' | 'COMPLETING' | 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'EXPIRED';
+
+export interface State extends PartPlan {
+  id: string;
+  status: Status;
+  tenant: string;
+  owner: string | undefined;
+  nodeId: string;
+  drive: string;
+  bucket: string;
+  drivePrefix: string;
+  path: string;
+  objectKey: string;
+  multipartId: string | undefined;
+  size: number | undefined;
+  chunkSize: number | undefined;
+  contentType: string | undefined;
+  /** Declared by the client. */
+  sha256: string | undefined;
+  /** Computed in passing. */
+  sha256Seen: string | undefined;
+  receivedBytes: number;
+  storedBytes: number;
+  receivedChunks: number;
+  nextChunk: number;
+  nextOffset: number;
+  createdAt: number;
+  updatedAt: number;
+  firstChunkAt: number | undefined;
+  idleMs: number;
+  sequence: number;
+  isUpdate: boolean;
+  fence: number;
+  errorCode: string | undefined;
+  errorMessage: string | undefined;
+  result: Result | undefined;
+}
+
+export interface Result {
+  nodeId: string;
+  size: number;
+  etag: string;
+  sha256: string;
+  crc64: string;
+  version: number;
+}
+
+export async function readState(engine: Engine, id: string): Promise<State | undefined> {
+  const keys = keysFor(engine, id);
+  if (!keys) return undefined;
+  const flat = await engine.redis.call('HGETALL', [keys.state]);
+  return decodeState(id, fieldsOf(flat));
+}
+
+/** Whatever shape the reply of HGETALL has: pairs in a list, a map or an object. */
+function fieldsOf(reply: unknown): Map<string, string> {
+  if (reply instanceof Map) return new Map([...reply].map(([key, value]) => [String(key), String(value)]));
+  if (!Array.isArray(reply))
+    return new Map(Object.entries(reply as Record<string, unknown>).map(([key, value]) => [key, String(value)]));
+  return pairs(reply.map(String));
+}
+
+export function pairs(flat: string[]): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (let i = 0; i + 1 < flat.length; i += 2) fields.set(flat[i]!, flat[i + 1]!);
+  return fields;
+}
+
+export function decodeState(id: string, fields: Map<string, string>): State | undefined {
+  if (!fields.has('status')) return undefined;
+  const text = (name: string): string | undefined => fields.get(name) || undefined;
+  const number = (name: string): number | undefined => (text(name) === undefined ? undefined : Number(text(name)));
+  const result = text('result');
+  return {
+    id,
+    status: fields.get('status') as Status,
+    tenant: fields.get('tenant') ?? '',
+    owner: text('owner'),
+    nodeId: fields.get('node_id') ?? '',
+    drive: fields.get('drive') ?? '',
+    bucket: fields.get('bucket') ?? '',
+    drivePrefix: fields.get('drive_prefix') ?? '',
+    path: fields.get('path') ?? '',
+    objectKey: fields.get('s3_key') ?? '',
+    multipartId: text('s3_upload_id'),
+    size: number('expected_size'),
+    chunkSize: number('chunk_size'),
+    contentType: text('mime_type'),
+    sha256: text('sha256'),
+    sha256Seen: text('sha256_seen'),
+    partBytes: Number(fields.get('part_bytes')),
+    growEvery: Number(fields.get('grow_every')),
+    receivedBytes: Number(fields.get('received_bytes')),
+    storedBytes: Number(fields.get('stored_bytes')),
+    receivedChunks: Number(fields.get('received_chunks')),
+    nextChunk: Number(fields.get('next_chunk')),
+    nextOffset: Number(fields.get('next_offset')),
+    createdAt: Number(fields.get('created_at')),
+    updatedAt: Number(fields.get('updated_at')),
+    firstChunkAt: number('first_chunk_at'),
+    idleMs: Number(fields.get('idle_ms')),
+    sequence: Number(fields.get('sequence') ?? 0),
+    isUpdate: fields.get('is_update') === 'true',
+    fence: Number(fields.get('fence') ?? 0),
+    errorCode: text('error_code'),
+    errorMessage: text('error_message'),
+    result: result === undefined ? undefined : (JSON.parse(result) as Result),
+  };
+}
+
+/** Bytes that wait for their part: a member of `held`. */
+export interface Extent {
+  offset: number;
+  length: number;
+  /** The attempt whose frames hold them, or the key of a staging object. */
+  attempt: string | undefined;
+  staged: string | undefined;
+  /** Where in the attempt's bytes they begin. */
+  start: number;
+  member: string;
+}
+
+export async function readExtents(engine: Engine, id: string, from = 0, to = Infinity): Promise<Extent[]> {
+  const keys = keysFor(engine, id)!;
+  const last = to === Infinity ? '+inf' : `(${to}`;
+  const members = (await engine.redis.call('ZRANGE', [keys.held, from, last, 'BYSCORE'])) as Buffer[];
+  return members.map((bytes) => decodeExtent(String(bytes)));
+}
+
+function decodeExtent(member: string): Extent {
+  const [offset, length, source, , start] = member.split(' ');
+  const staged = source!.startsWith('*') ? source!.slice(1) : undefined;
+  return {
+    offset: Number(offset),
+    length: Number(length),
+    attempt: staged === undefined ? source : undefined,
+    staged,
+    start: Number(start),
+    member,
+  };
+}
+
+export interface PartRecord {
+  index: number;
+  size: number;
+  crc64: bigint;
+  etag: string;
+  /** Set when the part is an object of its own: a file that fits into one part. */
+  key: string | undefined;
+}
+
+export async function readParts(engine: Engine, id: string): Promise<PartRecord[]> {
+  const keys = keysFor(engine, id)!;
+  const fields = fieldsOf(await engine.redis.call('HGETALL', [keys.parts]));
+  const parts = [...fields].map(([index, value]) => {
+    const [size, crc64, etag, key] = value.split(' ');
+    return {
+      index: Number(index),
+      size: Number(size),
+      crc64: BigInt(`0x${crc64}`),
+      etag: etag!,
+      key: key || undefined,
+    };
+  });
+  return parts.sort((a, b) => a.index - b.index);
+}
+
+export type Range = [first: number, last: number | null];
+
+/** The ranges of bytes that are not there, ascending; the last one is open when the length is unknown. */
+export async function missingRanges(engine: Engine, state: State, most: number): Promise<Range[]> {
+  const [parts, extents] = await Promise.all([readParts(engine, state.id), readExtents(engine, state.id)]);
+  const there = [
+    ...parts.map(({ index, size }) => ({ offset: partNumbered(state, index, undefined).start, length: size })),
+    ...extents,
+  ].sort((a, b) => a.offset - b.offset);
+  const missing: Range[] = [];
+  let at = 0;
+  for (const { offset, length } of there) {
+    if (offset > at && missing.length < most) missing.push([at, offset - 1]);
+    at = Math.max(at, offset + length);
+  }
+  if (missing.length < most) {
+    if (state.size === undefined) missing.push([at, null]);
+    else if (at < state.size) missing.push([at, state.size - 1]);
+  }
+  return missing;
+}

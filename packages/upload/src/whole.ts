@@ -1,0 +1,244 @@
+// A file that comes in one request. A small one is stored and recorded at once: one object, one transaction. A large one, or one
+// whose length nobody knows, becomes an ordinary upload whose bytes come in order, and the request waits for its end.
+//
+// A small file leaves a note in Redis before its object is written, so that the object does not stay behind when this process
+// dies before the records know it.
+import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { failPoint } from '@sluice/base';
+import type { Drive, StoredWhole } from '@sluice/records';
+import { crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
+import { BodyReader, type Source } from './body.js';
+import { completionErrors } from './completionErrors.js';
+import { runScript, keysFor, type Engine } from './engine.js';
+import { uploadErrors } from './errors.js';
+import { frameBytes } from './frames.js';
+import { checkNew, digestOf, initiate, objectKeyOf, type NewUpload } from './initiate.js';
+import { makeId } from './keys.js';
+import { hex, receive } from './receive.js';
+import { declare } from './status.js';
+import { readState, type Result } from './state.js';
+
+export interface StoredFile extends Result {
+  isUpdate: boolean;
+}
+
+/** Up to this many bytes are taken into memory, so that the store can be tried again without the client. */
+const inMemoryBytes = 1_048_576;
+/** After this long without an end somebody looks whether the object is to be removed. */
+const noteMs = 3_600_000;
+const firstPollMs = 5;
+const longestPollMs = 250;
+
+export async function storeFile(
+  engine: Engine,
+  upload: NewUpload,
+  source: Source,
+  length: number | undefined,
+): Promise<StoredFile> {
+  if (length !== undefined) {
+    const sized = { ...upload, size: length };
+    return length <= engine.settings.wholeBytes
+      ? storeSmall(engine, sized, new BodyReader(source, engine.settings.slowMs), length)
+      : storeLarge(engine, sized, source, length);
+  }
+  // The first bytes tell whether a piped file is a small one.
+  const body = new BodyReader(source, engine.settings.slowMs);
+  const first = Buffer.allocUnsafe(inMemoryBytes);
+  const got = await body.fill(first);
+  if (got === inMemoryBytes) return storePiped(engine, upload, first, body);
+  body.close();
+  const bytes = first.subarray(0, got);
+  return storeSmall(engine, { ...upload, size: got }, new BodyReader(only(bytes), engine.settings.slowMs), got);
+}
+
+async function storeSmall(engine: Engine, upload: NewUpload, body: BodyReader, length: number): Promise<StoredFile> {
+  checkNew(engine, upload);
+  const drive = await engine.records.drives.get(upload.tenant, upload.drive);
+  await engine.hooks.beforeAccept?.(upload);
+  const id = makeId(Math.floor(Math.random() * engine.settings.partitions));
+  const objectKey = objectKeyOf(drive, id);
+  const store = engine.storeOf(drive);
+  await leaveNote(engine, id, upload, drive, objectKey, length);
+  failPoint('whole.noted');
+  const began = performance.now();
+  let object: Written;
+  try {
+    object = await write(store, objectKey, body, length, upload.contentType);
+    if (upload.sha256 !== undefined && upload.sha256 !== object.sha256)
+      throw completionErrors.SHA256_MISMATCH({ id, declared: upload.sha256, computed: object.sha256 });
+    engine.metrics.stored(performance.now() - began, length);
+    failPoint('whole.written');
+  } catch (error) {
+    await store.delete(objectKey).then(() => removeNote(engine, id), () => {});
+    throw error;
+  } finally {
+    body.close();
+  }
+  const stored = await record(engine, upload, id, objectKey, object);
+  failPoint('whole.recorded');
+  if (stored.replayed) await store.delete(objectKey);
+  await removeNote(engine, id);
+  engine.metrics.chunkReceived(performance.now() - began, length);
+  engine.metrics.completed(performance.now() - began);
+  if (engine.hooks.afterComplete && !stored.replayed) {
+    const { node } = stored;
+    const job = { upload: id, nodeId: node.id, tenant: upload.tenant, path: node.path, size: length };
+    await engine.queue.add({ do: 'announce', ...job });
+  }
+  return { ...stored.result, isUpdate: stored.isUpdate };
+}
+
+interface Written extends ObjectInfo {
+  crc64: bigint;
+  sha256: string;
+}
+
+async function write(
+  store: ObjectStore,
+  key: string,
+  body: BodyReader,
+  length: number,
+  contentType: string | undefined,
+): Promise<Written> {
+  const hash = createHash('sha256');
+  let crc64 = 0n;
+  const type = contentType !== undefined && { contentType };
+  let object: ObjectInfo;
+  if (length <= inMemoryBytes) {
+    const bytes = await body.take(length);
+    await body.expectEnd(length);
+    crc64 = crcOf(bytes, 0n);
+    hash.update(bytes);
+    object = await store.put(key, bytes, { ...type, crc64 });
+  } else {
+    const stream = body.stream(length, (bytes) => {
+      crc64 = crcOf(bytes, crc64);
+      hash.update(bytes);
+    });
+    object = await store.put(key, { stream, length }, { ...type });
+    await body.expectEnd(length);
+  }
+  const sha256 = hash.digest('hex');
+  const seen = object.crc64 ?? (await readBack(store, object));
+  if (seen !== crc64) throw uploadErrors.STORE_DIFFERS({ what: 'the file', store: hex(seen), sent: hex(crc64) });
+  return { ...object, size: length, crc64, sha256 };
+}
+
+async function readBack(store: ObjectStore, { key }: ObjectInfo): Promise<bigint> {
+  let crc64 = 0n;
+  const { stream } = await store.get(key);
+  for await (const bytes of stream as AsyncIterable<Buffer>) crc64 = crcOf(bytes, crc64);
+  return crc64;
+}
+
+function record(
+  engine: Engine,
+  upload: NewUpload,
+  id: string,
+  objectKey: string,
+  object: Written,
+): Promise<StoredWhole> {
+  return engine.records.uploads.storeWhole({
+    id,
+    tenant: upload.tenant,
+    ...(upload.owner !== undefined && { owner: upload.owner }),
+    drive: upload.drive,
+    path: upload.path,
+    objectKey,
+    declaredSize: object.size,
+    ...(upload.contentType !== undefined && { contentType: upload.contentType }),
+    ...(upload.metadata && { metadata: upload.metadata }),
+    ...(upload.clientNodeId !== undefined && { clientNodeId: upload.clientNodeId }),
+    ...(upload.idempotencyKey !== undefined && { idempotencyKey: upload.idempotencyKey }),
+    requestDigest: digestOf(upload),
+    ifExists: upload.ifExists ?? 'replace',
+    ...(upload.limits && { limits: upload.limits }),
+    size: object.size,
+    etag: object.etag,
+    sha256: object.sha256,
+    crc64: hex(object.crc64),
+  });
+}
+
+/** The state of an upload that has nothing but a key; whoever finds it old removes what is under the key. */
+async function leaveNote(
+  engine: Engine,
+  id: string,
+  { tenant, drive, path }: NewUpload,
+  { bucket, prefix }: Drive,
+  objectKey: string,
+  size: number,
+): Promise<void> {
+  const fields = {
+    status: 'UPLOADING',
+    tenant,
+    drive,
+    bucket,
+    drive_prefix: prefix,
+    path,
+    s3_key: objectKey,
+    expected_size: size,
+    received_bytes: 0,
+    stored_bytes: -1,
+    part_bytes: Math.max(1, size),
+    grow_every: 0,
+    reserved: 0,
+    charged: 0,
+    part_charge: 0,
+    idle_ms: noteMs,
+  };
+  const flat = Object.entries(fields).flatMap(([name, value]) => [name, String(value)]);
+  await runScript(engine, 'initiate', id, { id, idleMs: noteMs, fields: JSON.stringify(flat) });
+}
+
+async function removeNote(engine: Engine, id: string): Promise<void> {
+  const keys = keysFor(engine, id)!;
+  await Promise.all([
+    engine.redis.call('ZREM', [keys.attention, id]),
+    engine.redis.call('UNLINK', [keys.state]),
+  ]);
+}
+
+async function storeLarge(engine: Engine, upload: NewUpload, source: Source, length: number): Promise<StoredFile> {
+  const { id, status, isUpdate } = await initiate(engine, upload);
+  if (status === 'PENDING' || status === 'UPLOADING') await receive(engine, id, { offset: 0, total: length }, source, length);
+  return { ...(await untilCompleted(engine, id)), isUpdate };
+}
+
+/** Of unknown length: frame by frame, until it ends. */
+async function storePiped(engine: Engine, upload: NewUpload, first: Buffer, body: BodyReader): Promise<StoredFile> {
+  try {
+    const { id, isUpdate } = await initiate(engine, upload);
+    let offset = 0;
+    let frame = first;
+    let got = first.length;
+    while (got > 0) {
+      await receive(engine, id, { offset }, only(frame.subarray(0, got)), got);
+      offset += got;
+      frame = Buffer.allocUnsafe(frameBytes);
+      got = await body.fill(frame);
+    }
+    await declare(engine, id, { size: offset });
+    return { ...(await untilCompleted(engine, id)), isUpdate };
+  } finally {
+    body.close();
+  }
+}
+
+/** The end of an upload whose bytes are all there. */
+export async function untilCompleted(engine: Engine, id: string, signal?: AbortSignal): Promise<Result> {
+  for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPollMs)) {
+    const state = await readState(engine, id);
+    if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
+    if (state.status === 'COMPLETED') return state.result!;
+    if (state.status !== 'UPLOADING' && state.status !== 'COMPLETING' && state.status !== 'PENDING')
+      throw uploadErrors.UPLOAD_FAILED({ id, state: state.status, code: state.errorCode ?? '', reason: state.errorMessage ?? '' });
+    if (state.status === 'UPLOADING' && state.receivedBytes < state.size!) throw uploadErrors.CHUNKS_LOST();
+    await pause(pauseMs, undefined, { signal });
+  }
+}
+
+async function* only(bytes: Buffer): AsyncGenerator<Buffer> {
+  if (bytes.length > 0) yield bytes;
+}

@@ -1,0 +1,55 @@
+// The jobs of uploads on the queue: what a request leaves to others. Each names its upload; what there is to do is read from the
+// state when the job runs, so that a job may come twice or too late.
+//
+//   part      writes a part whose bytes are all buffered
+//   complete  ends an upload whose bytes are all stored
+//   tend      looks after an upload that has been quiet: spills, expires, cleans up, or does one of the above again
+//   announce  runs the owner's hook after an upload was completed
+import { isSluiceError } from '@sluice/base';
+import { Snooze, type Job, type Worker } from '@sluice/queue';
+import { complete } from './complete.js';
+import type { Engine } from './engine.js';
+import { fail } from './end.js';
+import { tend } from './tend.js';
+import { writePart } from './writePart.js';
+
+export type UploadJob =
+  | { do: 'part'; upload: string; part: number }
+  | { do: 'complete'; upload: string }
+  | { do: 'tend'; upload: string }
+  | { do: 'announce'; upload: string; nodeId: string; tenant: string; path: string; size: number };
+
+/** A store or a database that is away is waited for: about a day in all. */
+export const attempts = 200;
+export const backoff = { type: 'exponential', delayMs: 500, factor: 2, maxMs: 300_000, jitter: 0.5 } as const;
+
+export async function ask(engine: Engine, job: UploadJob): Promise<void> {
+  const key = job.do === 'part' ? `part ${job.upload} ${job.part}` : `${job.do} ${job.upload}`;
+  await engine.queue.add(job, { unique: key });
+}
+
+/** What a step of an upload leaves to do: its ready parts, and its completion. */
+export async function askFor(engine: Engine, upload: string, ready: string[], allStored: boolean): Promise<void> {
+  const jobs: UploadJob[] = ready.map((part) => ({ do: 'part', upload, part: Number(part) }));
+  if (allStored) jobs.push({ do: 'complete', upload });
+  await Promise.all(jobs.map((job) => ask(engine, job)));
+}
+
+export function startWork(engine: Engine, concurrency: number): Worker<UploadJob, unknown> {
+  return engine.queue.work((job) => run(engine, job), { concurrency, name: 'uploads' });
+}
+
+async function run(engine: Engine, job: Job<UploadJob>): Promise<void> {
+  const { data } = job;
+  try {
+    if (data.do === 'part') await writePart(engine, data.upload, data.part, job.signal);
+    else if (data.do === 'complete') await complete(engine, data.upload, job.signal);
+    else if (data.do === 'tend') await tend(engine, data.upload, job.signal);
+    else await engine.hooks.afterComplete?.({ id: data.upload, ...data });
+  } catch (error) {
+    if (isSluiceError(error, 'LEASE_HELD')) throw new Snooze(1_000);
+    // What no repetition can mend ends the upload, with the reason for whoever asks.
+    if (data.do === 'complete' && isSluiceError(error) && !error.retryable) return fail(engine, data.upload, error);
+    throw error;
+  }
+}

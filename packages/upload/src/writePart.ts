@@ -1,0 +1,162 @@
+// A part whose bytes are all buffered goes to the store: frames and staging objects are read one after the other, and streamed.
+// The part is recorded only if its bytes are still the ones that were read; then the frames can go. A frame that has vanished
+// makes its range missing again, and the client is asked for it.
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { failPoint, isSluiceError } from '@sluice/base';
+import { crc64 as crcOf, type ObjectStore } from '@sluice/store';
+import { lookAgainMs, runScript, type Engine } from './engine.js';
+import { uploadErrors } from './errors.js';
+import { frameBytes } from './frames.js';
+import { ensureMultipart } from './place.js';
+import { partNumbered } from './plan.js';
+import { hex } from './receive.js';
+import { readExtents, readState, type Extent, type State } from './state.js';
+import { ask } from './work.js';
+
+export async function writePart(engine: Engine, id: string, index: number, signal: AbortSignal): Promise<void> {
+  const state = await readState(engine, id);
+  if (!state || (state.status !== 'PENDING' && state.status !== 'UPLOADING')) return;
+  const { start, size } = partNumbered(state, index, state.size);
+  const extents = await readExtents(engine, id, start, start + size);
+  if (!covers(extents, start, size)) return;
+  await keepFrames(engine, id, extents);
+  const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
+  const began = performance.now();
+  const bytes = new PartBytes(engine, id, store, extents);
+  const { etag, crc64, key } = await send(engine, state, store, index, size, bytes, signal).catch(async (error: unknown) => {
+    if (bytes.lost === undefined) throw error;
+    engine.logger.warn({ upload: id, part: index }, 'buffered bytes are gone; the client is asked for them again');
+    await runScript(engine, 'lose', id, { id, source: bytes.lost, part: '', start: '', lookMs: lookAgainMs });
+    throw uploadErrors.CHUNKS_LOST(undefined, { cause: error });
+  });
+  engine.metrics.stored(performance.now() - began, size);
+  failPoint('part.sent');
+  const [word, allStored, ...freed] = await runScript(engine, 'stored', id, {
+    id,
+    part: index,
+    start,
+    length: size,
+    etag,
+    crc64: hex(crc64),
+    key,
+    extents: extents.map(({ member }) => member).join('\n'),
+    lookMs: lookAgainMs,
+  });
+  failPoint('part.recorded');
+  if (word !== 'OK' && key !== '') await store.delete(key);
+  if (word === 'STALE') throw uploadErrors.CHUNKS_LOST();
+  if (allStored === '1') await ask(engine, { do: 'complete', upload: id });
+  await dropFrames(engine, id, freed);
+}
+
+/** A file of one part becomes an object of its own, under a key that no other attempt uses. */
+async function send(
+  engine: Engine,
+  state: State,
+  store: ObjectStore,
+  index: number,
+  size: number,
+  bytes: PartBytes,
+  signal: AbortSignal,
+): Promise<{ etag: string; crc64: bigint; key: string }> {
+  const { contentType, objectKey } = state;
+  const key = index === 0 && size === state.size ? `${objectKey}-${randomBytes(8).toString('hex')}` : '';
+  const body = { stream: Readable.from(bytes.read(), { objectMode: false }), length: size };
+  const stored =
+    key === ''
+      ? await store.putPart(await ensureMultipart(engine, state, store), index + 1, body, { signal })
+      : await store.put(key, body, { ...(contentType !== undefined && { contentType }), signal });
+  if (stored.crc64 !== undefined && stored.crc64 !== bytes.crc64)
+    throw uploadErrors.STORE_DIFFERS({ what: `part ${index + 1}`, store: hex(stored.crc64), sent: hex(bytes.crc64) });
+  return { etag: stored.etag, crc64: bytes.crc64, key };
+}
+
+/** The bytes of some extents in their order, one frame in memory at a time and the next one on its way. */
+export class PartBytes {
+  readonly #engine: Engine;
+  readonly #id: string;
+  readonly #store: ObjectStore;
+  readonly #extents: Extent[];
+  crc64 = 0n;
+  /** The attempt whose frames are gone, if reading failed because of that. */
+  lost: string | undefined;
+
+  constructor(engine: Engine, id: string, store: ObjectStore, extents: Extent[]) {
+    this.#engine = engine;
+    this.#id = id;
+    this.#store = store;
+    this.#extents = extents;
+  }
+
+  async *read(): AsyncGenerator<Buffer> {
+    for (const extent of this.#extents) {
+      const pieces = extent.staged === undefined ? this.#frames(extent) : this.#staged(extent);
+      for await (const bytes of pieces) {
+        this.crc64 = crcOf(bytes, this.crc64);
+        yield bytes;
+      }
+    }
+  }
+
+  async *#frames({ attempt, start, length }: Extent): AsyncGenerator<Buffer> {
+    const fetch = (at: number): Promise<Buffer | undefined> => {
+      const from = at % frameBytes;
+      const size = Math.min(frameBytes - from, start + length - at);
+      return this.#engine.frames.get(this.#id, attempt!, Math.floor(at / frameBytes), from, size);
+    };
+    const stop = start + length;
+    let next: Promise<Buffer | undefined> | undefined = fetch(start);
+    for (let at = start; at < stop; ) {
+      const bytes: Buffer | undefined = await next;
+      if (bytes === undefined) {
+        this.lost = attempt;
+        throw uploadErrors.CHUNKS_LOST();
+      }
+      at += bytes.length;
+      next = at < stop ? fetch(at) : undefined;
+      next?.catch(() => {});
+      yield bytes;
+    }
+  }
+
+  async *#staged({ staged, start, length }: Extent): AsyncGenerator<Buffer> {
+    const range = { first: start, last: start + length - 1 };
+    const object = await this.#store.get(staged!, { range }).catch((error: unknown) => {
+      // A store that is away may come back; an object that is not there does not.
+      if (isSluiceError(error, 'OBJECT_NOT_FOUND')) this.lost = `*${staged}`;
+      throw error;
+    });
+    for await (const bytes of object.stream as AsyncIterable<Buffer>) yield bytes;
+  }
+}
+
+function covers(extents: Extent[], start: number, size: number): boolean {
+  let at = start;
+  for (const { offset, length } of extents) {
+    if (offset !== at) return false;
+    at += length;
+  }
+  return at === start + size && size > 0;
+}
+
+/** As long as somebody tries to store them, the only copies do not expire. */
+export async function keepFrames(engine: Engine, id: string, extents: Extent[]): Promise<void> {
+  const counts = new Map<string, number>();
+  for (const { attempt, start, length } of extents) {
+    if (attempt === undefined) continue;
+    const frames = Math.ceil((start + length) / frameBytes);
+    counts.set(attempt, Math.max(counts.get(attempt) ?? 0, frames));
+  }
+  await Promise.all([...counts].map(([attempt, count]) => engine.frames.keep(id, attempt, count, true)));
+}
+
+/** `freed` as the scripts say it: attempt and number of frames. What is not dropped now expires. */
+export async function dropFrames(engine: Engine, id: string, freed: string[]): Promise<void> {
+  await Promise.all(
+    freed.map(async (line) => {
+      const [attempt, count] = line.split(' ');
+      await engine.frames.drop(id, attempt!, Number(count));
+    }),
+  );
+}
