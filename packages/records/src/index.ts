@@ -1,2 +1,35 @@
 // @sluice/records: the system of record in PostgreSQL: drives, nodes, uploads, outbox.
-export {};
+export { openRecords, Records, type RecordsOptions } from './records.js';
+export { recordsErrors, type RecordsErrorCode } from './errors.js';
+export { checkName, checkPath, MAX_NAME_BYTES, MAX_PATH_BYTES } from './names.js';
+export {
+  checkMetadata,
+  MAX_METADATA_ENTRIES,
+  MAX_METADATA_KEY_BYTES,
+  MAX_METADATA_VALUE_BYTES,
+  type Metadata,
+} from './metadata.js';
+export type { CreateDrive, Drives } from './drives.js';
+export type { CreateFolder, DeleteNode, Deletion, ListNodes, MoveNode, Nodes, Place } from './nodes.js';
+export type {
+  Activated,
+  ActivateUpload,
+  Begun,
+  BeginUpload,
+  EndUpload,
+  Limits,
+  StoredObject,
+  StoreWhole,
+  Uploads,
+} from './uploads.js';
+export type { Doomed, DoomedObject } from './doomed.js';
+export type { Leadership, Outbox, OutboxEvent, OutboxState } from './outbox.js';
+export type {
+  Drive,
+  NodeRecord,
+  NodeStatus,
+  NodeType,
+  UploadRecord,
+  UploadResult,
+  UploadStatus,
+} from './model.js';

@@ -6,3 +6,10 @@ export { startProxy, type Proxy, type LoseRepliesOptions } from './proxy.js';
 export { waitUntil, type WaitOptions } from './waitUntil.js';
 export { freePort } from './freePort.js';
 export { spawnOwned, makeOwnedFolder } from './janitor.js';
+export {
+  startPostgres,
+  startDebianPostgres,
+  debianPostgres,
+  type PostgresServer,
+  type PostgresOptions,
+} from './postgres.js';

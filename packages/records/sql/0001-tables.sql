@@ -1,0 +1,107 @@
+-- 0001-tables: what Sluice remembers.
+--
+-- Times are the database's. Text is compared byte by byte (collation "C"), so that an order never depends on a locale and
+-- everything below a folder is one range of an index: from 'folder/' to 'folder0', '0' being the character after '/'.
+--
+-- There are no foreign keys between drives, nodes and uploads. Each insert would put a share lock on the row of its
+-- drive and of its folder, which all uploads of a folder have in common. The functions of 0002 take an advisory lock on
+-- the drive instead: shared for work on one file, exclusive for what moves or removes folders.
+
+CREATE TABLE drives (
+  id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  tenant text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  bucket text NOT NULL,
+  prefix text NOT NULL DEFAULT '',
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  UNIQUE (tenant, name)
+);
+
+-- A file that never was ACTIVE has version 0. A folder is always ACTIVE.
+CREATE TABLE nodes (
+  id uuid PRIMARY KEY,
+  tenant text COLLATE "C" NOT NULL,
+  owner text,
+  drive_id uuid NOT NULL,
+  parent_id uuid,
+  type text NOT NULL CHECK (type IN ('FOLDER', 'FILE')),
+  name text COLLATE "C" NOT NULL,
+  path text COLLATE "C" NOT NULL CONSTRAINT nodes_path_length CHECK (octet_length(path) <= 1024),
+  content_type text,
+  size bigint CHECK (size >= 0),
+  object_key text,
+  etag text,
+  sha256 text,
+  crc64 text,
+  status text NOT NULL CHECK (status IN ('PENDING', 'UPLOADING', 'ACTIVE', 'FAILED')),
+  metadata jsonb NOT NULL DEFAULT '{}',
+  client_node_id text,
+  version integer NOT NULL DEFAULT 0,
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE UNIQUE INDEX nodes_path ON nodes (drive_id, path);
+CREATE INDEX nodes_children ON nodes (drive_id, parent_id, name);
+CREATE UNIQUE INDEX nodes_client_node_id ON nodes (drive_id, client_node_id) WHERE client_node_id IS NOT NULL;
+
+-- `base_version` is the version a node had when it was deleted under an open upload: should the upload bring it back, its
+-- versions go on from there, and so no event id is used twice.
+CREATE TABLE uploads (
+  id text COLLATE "C" PRIMARY KEY,
+  tenant text COLLATE "C" NOT NULL,
+  owner text,
+  drive_id uuid NOT NULL,
+  node_id uuid NOT NULL,
+  path text COLLATE "C" NOT NULL,
+  object_key text NOT NULL,
+  status text NOT NULL CHECK (status IN ('OPEN', 'COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')),
+  if_exists text NOT NULL CHECK (if_exists IN ('replace', 'fail')),
+  fence bigint NOT NULL DEFAULT 0,
+  declared_size bigint CHECK (declared_size >= 0),
+  content_type text,
+  sha256 text,
+  metadata jsonb NOT NULL DEFAULT '{}',
+  client_node_id text,
+  idempotency_key text COLLATE "C",
+  request_digest text,
+  is_update boolean NOT NULL,
+  previous_version integer,
+  base_version integer NOT NULL DEFAULT 0,
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  ended_at timestamptz,
+  reason text,
+  result jsonb
+);
+CREATE UNIQUE INDEX uploads_idempotency ON uploads (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL;
+-- Only what is open is looked for by anything but its id: uploads that ended cost these indexes nothing.
+CREATE INDEX uploads_open_tenant ON uploads (tenant) WHERE status = 'OPEN';
+CREATE INDEX uploads_open_age ON uploads (created_at) WHERE status = 'OPEN';
+CREATE INDEX uploads_open_node ON uploads (node_id) WHERE status = 'OPEN';
+
+-- A row leaves the outbox when its event was published. The table is small and restless: vacuum it by count, not by share.
+CREATE TABLE outbox (
+  seq bigserial PRIMARY KEY,
+  event_id text COLLATE "C" NOT NULL UNIQUE,
+  topic text NOT NULL,
+  node_id uuid NOT NULL,
+  payload jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- The sum over the shards counts; a single shard may be negative. Shards keep a tenant's uploads from queueing for one row.
+CREATE TABLE usage (
+  tenant text COLLATE "C" NOT NULL,
+  shard smallint NOT NULL CHECK (shard BETWEEN 0 AND 15),
+  bytes bigint NOT NULL,
+  files bigint NOT NULL,
+  PRIMARY KEY (tenant, shard)
+) WITH (fillfactor = 50);
+
+-- Objects that no node refers to any more. The bucket is copied: the drive may be gone before the object is.
+CREATE TABLE doomed_objects (
+  object_key text COLLATE "C" PRIMARY KEY,
+  drive_id uuid NOT NULL,
+  bucket text NOT NULL,
+  since timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX doomed_objects_since ON doomed_objects (since);

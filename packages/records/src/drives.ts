@@ -1,0 +1,76 @@
+/** Drives: where a tenant's files live. A drive names a bucket and a prefix in it, and both never change. */
+import type { Database } from './database.js';
+import { recordsErrors } from './errors.js';
+import { checkText } from './metadata.js';
+import { toDrive, type Drive } from './model.js';
+import { checkName } from './names.js';
+import { build } from './schema.js';
+
+const DEFAULT_PAGE = 100;
+const LARGEST_PAGE = 1_000;
+
+export interface CreateDrive {
+  tenant: string;
+  name: string;
+  bucket: string;
+  /** Put before every object key by whoever makes the keys. */
+  prefix?: string;
+}
+
+export class Drives {
+  constructor(private readonly database: Database) {}
+
+  /** Makes the drive, or returns the one that is there with the same settings. */
+  async create({ tenant, name, bucket, prefix = '' }: CreateDrive): Promise<Drive> {
+    checkText('tenant', tenant);
+    checkText('bucket', bucket);
+    if (prefix !== '') checkText('prefix', prefix);
+    const kept = checkName(name);
+    const wanted = { tenant, name: kept, bucket, prefix };
+    const insert = build.insertInto('drives').values(wanted);
+    await this.database.ask(
+      'create a drive',
+      insert.onConflict((on) => on.columns(['tenant', 'name']).doNothing()),
+    );
+    const drive = await this.get(tenant, kept);
+    if (drive?.bucket === bucket && drive.prefix === prefix) return drive;
+    throw recordsErrors.DRIVE_CONFLICT({ drive: kept });
+  }
+
+  async get(tenant: string, name: string): Promise<Drive | undefined> {
+    const question = build
+      .selectFrom('drives')
+      .selectAll()
+      .where('tenant', '=', tenant)
+      .where('name', '=', name.normalize('NFC'));
+    const [row] = await this.database.ask('get a drive', question);
+    return row && toDrive(row);
+  }
+
+  /** By name, after the name that ended the page before. */
+  async list(tenant: string, page: { after?: string; limit?: number } = {}): Promise<Drive[]> {
+    const question = build
+      .selectFrom('drives')
+      .selectAll()
+      .where('tenant', '=', tenant)
+      .where('name', '>', page.after ?? '')
+      .orderBy('name')
+      .limit(pageSize(page.limit));
+    return (await this.database.ask('list drives', question)).map(toDrive);
+  }
+
+  /** Refused while there are nodes or open uploads in it. Returns whether there was such a drive. */
+  async delete(tenant: string, name: string): Promise<boolean> {
+    const values = [tenant, name.normalize('NFC')];
+    const rows = await this.database.query(
+      'delete a drive',
+      'SELECT sluice_delete_drive($1, $2) AS gone',
+      values,
+    );
+    return (rows[0] as { gone: boolean }).gone;
+  }
+}
+
+export function pageSize(limit = DEFAULT_PAGE): number {
+  return Math.max(1, Math.min(Math.trunc(limit) || DEFAULT_PAGE, LARGEST_PAGE));
+}

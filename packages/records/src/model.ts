@@ -1,0 +1,136 @@
+/** What a drive, a node and an upload look like outside of this package, and how a row becomes one. */
+import type { Metadata } from './metadata.js';
+import type { DriveRow, NodeRow, UploadResultRow, UploadRow } from './schema.js';
+
+export interface Drive {
+  id: string;
+  tenant: string;
+  name: string;
+  bucket: string;
+  prefix: string;
+  createdAt: Date;
+}
+
+export type NodeType = NodeRow['type'];
+export type NodeStatus = NodeRow['status'];
+export type UploadStatus = UploadRow['status'];
+
+export interface NodeRecord {
+  id: string;
+  tenant: string;
+  owner: string | undefined;
+  driveId: string;
+  parentId: string | undefined;
+  type: NodeType;
+  name: string;
+  /** Within the drive, without a leading slash. */
+  path: string;
+  contentType: string | undefined;
+  size: number | undefined;
+  objectKey: string | undefined;
+  etag: string | undefined;
+  sha256: string | undefined;
+  crc64: string | undefined;
+  status: NodeStatus;
+  metadata: Metadata;
+  clientNodeId: string | undefined;
+  /** 0 until a file is ACTIVE for the first time. */
+  version: number;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface UploadRecord {
+  id: string;
+  tenant: string;
+  owner: string | undefined;
+  driveId: string;
+  nodeId: string;
+  path: string;
+  objectKey: string;
+  status: UploadStatus;
+  ifExists: 'replace' | 'fail';
+  fence: number;
+  declaredSize: number | undefined;
+  contentType: string | undefined;
+  /** As it was announced. */
+  sha256: string | undefined;
+  metadata: Metadata;
+  clientNodeId: string | undefined;
+  idempotencyKey: string | undefined;
+  requestDigest: string | undefined;
+  /** Whether there was an ACTIVE file at the path when the upload began, and its version then. */
+  isUpdate: boolean;
+  previousVersion: number | undefined;
+  createdAt: Date;
+  endedAt: Date | undefined;
+  reason: string | undefined;
+  result: UploadResult | undefined;
+}
+
+/** What an upload came to. It stays the same, whatever happens to the node later. */
+export type UploadResult = Readonly<UploadResultRow>;
+
+export function toDrive(row: { [column in keyof DriveRow]: unknown }): Drive {
+  return {
+    id: row.id as string,
+    tenant: row.tenant as string,
+    name: row.name as string,
+    bucket: row.bucket as string,
+    prefix: row.prefix as string,
+    createdAt: new Date(row.created_at as string),
+  };
+}
+
+export function toNode(row: NodeRow): NodeRecord {
+  return {
+    id: row.id,
+    tenant: row.tenant,
+    owner: row.owner ?? undefined,
+    driveId: row.drive_id,
+    parentId: row.parent_id ?? undefined,
+    type: row.type,
+    name: row.name,
+    path: row.path,
+    contentType: row.content_type ?? undefined,
+    size: row.size ?? undefined,
+    objectKey: row.object_key ?? undefined,
+    etag: row.etag ?? undefined,
+    sha256: row.sha256 ?? undefined,
+    crc64: row.crc64 ?? undefined,
+    status: row.status,
+    metadata: row.metadata,
+    clientNodeId: row.client_node_id ?? undefined,
+    version: row.version,
+    createdAt: new Date(row.created_at),
+    updatedAt: new Date(row.updated_at),
+  };
+}
+
+export function toUpload(row: UploadRow): UploadRecord {
+  return {
+    id: row.id,
+    tenant: row.tenant,
+    owner: row.owner ?? undefined,
+    driveId: row.drive_id,
+    nodeId: row.node_id,
+    path: row.path,
+    objectKey: row.object_key,
+    status: row.status,
+    ifExists: row.if_exists,
+    fence: row.fence,
+    declaredSize: row.declared_size ?? undefined,
+    contentType: row.content_type ?? undefined,
+    sha256: row.sha256 ?? undefined,
+    metadata: row.metadata,
+    clientNodeId: row.client_node_id ?? undefined,
+    idempotencyKey: row.idempotency_key ?? undefined,
+    requestDigest: row.request_digest ?? undefined,
+    isUpdate: row.is_update,
+    previousVersion: row.previous_version ?? undefined,
+    createdAt: new Date(row.created_at),
+    endedAt: row.ended_at === null ? undefined : new Date(row.ended_at),
+    reason: row.reason ?? undefined,
+    result: row.result ?? undefined,
+  };
+}

@@ -1,0 +1,150 @@
+/**
+ * Nodes: folders and files. Files become ACTIVE through uploads only; here they are found, listed, moved and deleted.
+ *
+ * A deletion dooms the objects behind the files in the same transaction. A clean-up job takes them from `doomed`, deletes them
+ * from the store and then forgets them; should it die in between, it finds them again.
+ */
+import type { Database } from './database.js';
+import { pageSize } from './drives.js';
+import { recordsErrors } from './errors.js';
+import { checkMetadata, checkOptionalText, isNodeId, type Metadata } from './metadata.js';
+import { toNode, type NodeRecord, type NodeStatus } from './model.js';
+import { checkName, checkPath } from './names.js';
+import { build, type NodeRow } from './schema.js';
+
+/** What one transaction deletes at most, unless the caller says otherwise. */
+export const DEFAULT_DELETE_LIMIT = 10_000;
+
+/** Where a node is to be: a whole path, or a name in a folder whose id is known (`null` is the root of the drive). */
+export type Place = { path: string } | { parentId: string | null; name: string };
+
+export type CreateFolder = {
+  tenant: string;
+  drive: string;
+  owner?: string;
+  metadata?: Metadata;
+} & Place;
+
+export interface ListNodes {
+  /** The name that ended the page before. */
+  after?: string;
+  limit?: number;
+  /** Only nodes in this status. */
+  status?: NodeStatus;
+}
+
+export interface MoveNode {
+  tenant: string;
+  id: string;
+  /** `null` is the root of the drive; left out, the folder stays the same. */
+  parentId?: string | null;
+  name?: string;
+}
+
+export interface DeleteNode {
+  tenant: string;
+  id: string;
+  /** A folder with something in it is deleted only if this is said. */
+  recursive?: boolean;
+  /** A folder with more nodes in it is refused. */
+  limit?: number;
+}
+
+export interface Deletion {
+  /** How many nodes are gone; 0 if there was no such node (any more). */
+  deleted: number;
+  /** Already noted as doomed. */
+  objectKeys: string[];
+}
+
+export class Nodes {
+  constructor(
+    private readonly database: Database,
+    private readonly nudge: () => void,
+  ) {}
+
+  async get(tenant: string, id: string): Promise<NodeRecord | undefined> {
+    if (!isNodeId(id)) return undefined;
+    const question = build.selectFrom('nodes').selectAll().where('id', '=', id).where('tenant', '=', tenant);
+    const [row] = await this.database.ask('get a node', question);
+    return row && toNode(row);
+  }
+
+  async getByPath(tenant: string, drive: string, path: string): Promise<NodeRecord | undefined> {
+    const question = this.inDrive(tenant, drive).where('path', '=', checkPath(path));
+    const [row] = await this.database.ask('get a node by its path', question);
+    return row && toNode(row);
+  }
+
+  /** What is directly in a folder, by name. */
+  async list(
+    tenant: string,
+    drive: string,
+    parentId: string | null,
+    page: ListNodes = {},
+  ): Promise<NodeRecord[]> {
+    if (parentId !== null && !isNodeId(parentId)) return [];
+    let question = this.inDrive(tenant, drive)
+      .where('parent_id', parentId === null ? 'is' : '=', parentId)
+      .where('name', '>', page.after ?? '')
+      .orderBy('name')
+      .limit(pageSize(page.limit));
+    if (page.status) question = question.where('status', '=', page.status);
+    return (await this.database.ask('list nodes', question)).map(toNode);
+  }
+
+  /** Makes a folder and the folders above it; one that is there already is returned as it is. */
+  async createFolder(folder: CreateFolder): Promise<{ node: NodeRecord; created: boolean }> {
+    const answer = await this.database.call<{ node: NodeRow; created: boolean }>('sluice_create_folder', {
+      tenant: folder.tenant,
+      drive: folder.drive.normalize('NFC'),
+      owner: checkOptionalText('owner', folder.owner),
+      metadata: checkMetadata(folder.metadata),
+      ...checkPlace(folder),
+    });
+    return { node: toNode(answer.node), created: answer.created };
+  }
+
+  /** Moves or renames, with everything below. A node that is already there is returned as it is. */
+  async move({ tenant, id, parentId, name }: MoveNode): Promise<{ node: NodeRecord; changed: boolean }> {
+    if (!isNodeId(id)) throw recordsErrors.NODE_NOT_FOUND({ node: String(id) });
+    if (parentId && !isNodeId(parentId)) throw recordsErrors.NODE_NOT_FOUND({ node: parentId });
+    const answer = await this.database.call<{ node: NodeRow; changed: boolean }>('sluice_move', {
+      tenant,
+      id,
+      ...(parentId !== undefined && { parentId }),
+      ...(name !== undefined && { name: checkName(name) }),
+    });
+    if (answer.changed) this.nudge();
+    return { node: toNode(answer.node), changed: answer.changed };
+  }
+
+  async delete({
+    tenant,
+    id,
+    recursive = false,
+    limit = DEFAULT_DELETE_LIMIT,
+  }: DeleteNode): Promise<Deletion> {
+    if (!isNodeId(id)) return { deleted: 0, objectKeys: [] };
+    const deletion = await this.database.call<Deletion>('sluice_delete', { tenant, id, recursive, limit });
+    if (deletion.deleted > 0) this.nudge();
+    return deletion;
+  }
+
+  private inDrive(tenant: string, drive: string) {
+    const driveId = build
+      .selectFrom('drives')
+      .select('drives.id')
+      .where('tenant', '=', tenant)
+      .where('name', '=', drive.normalize('NFC'));
+    return build.selectFrom('nodes').selectAll().where('drive_id', '=', driveId);
+  }
+}
+
+export function checkPlace(place: Place): object {
+  if ('path' in place) return { path: checkPath(place.path) };
+  const { parentId, name } = place;
+  if (parentId !== null && !isNodeId(parentId))
+    throw recordsErrors.NODE_NOT_FOUND({ node: String(parentId) });
+  return { parentId, name: checkName(name) };
+}

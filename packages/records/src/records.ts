@@ -1,0 +1,54 @@
+/** The way in: connects, brings the schema up to date, and hands out the parts. */
+import { Database, type DatabaseOptions } from './database.js';
+import { Doomed } from './doomed.js';
+import { Drives } from './drives.js';
+import { migrate } from './migrations.js';
+import { Nodes } from './nodes.js';
+import { Outbox } from './outbox.js';
+import { Uploads } from './uploads.js';
+
+const CHECK_LIMIT_MS = 2_000;
+
+export type RecordsOptions = DatabaseOptions;
+
+/** Fails with RECORDS_UNAVAILABLE when PostgreSQL does not answer until the deadline. */
+export async function openRecords(options: RecordsOptions): Promise<Records> {
+  const database = new Database(options);
+  try {
+    const schemaVersion = await migrate(database);
+    return new Records(database, schemaVersion);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+export class Records {
+  readonly drives: Drives;
+  readonly nodes: Nodes;
+  readonly uploads: Uploads;
+  readonly doomed: Doomed;
+  readonly outbox: Outbox;
+
+  constructor(
+    private readonly database: Database,
+    readonly schemaVersion: number,
+  ) {
+    this.outbox = new Outbox(database);
+    const nudge = (): void => this.outbox.nudge();
+    this.drives = new Drives(database);
+    this.nodes = new Nodes(database, nudge);
+    this.uploads = new Uploads(database, nudge);
+    this.doomed = new Doomed(database);
+  }
+
+  /** Resolves if PostgreSQL answers soon. */
+  async check(): Promise<void> {
+    await this.database.query('check', 'SELECT 1', [], { deadlineMs: CHECK_LIMIT_MS });
+  }
+
+  async close(): Promise<void> {
+    await this.outbox.close();
+    await this.database.close();
+  }
+}

@@ -1,0 +1,260 @@
+/**
+ * Uploads: how a file comes to be. An upload is OPEN until it is COMPLETED, FAILED, CANCELLED or EXPIRED, and then never changes.
+ *
+ *     begin ──▶ raiseFence … ──▶ activate        the node is ACTIVE with its object
+ *       │                          end           nothing came of it; the node is as it was before
+ *     storeWhole                                 begin and activate in one step, for a file that is already stored
+ *
+ * Each of them is one function in the database and one transaction with its events, and may be repeated: the second answer is the
+ * first one. Who completes an upload raises its fence first; from then on an activation with an older fence is refused.
+ */
+import type { Database } from './database.js';
+import { recordsErrors } from './errors.js';
+import {
+  checkCount,
+  checkMetadata,
+  checkOptionalCount,
+  checkOptionalText,
+  checkText,
+  cleanReason,
+  type Metadata,
+} from './metadata.js';
+import { toNode, toUpload, type NodeRecord, type UploadRecord, type UploadResult } from './model.js';
+import { checkPlace, type Place } from './nodes.js';
+import { build, type NodeRow, type UploadRow } from './schema.js';
+
+const LARGEST_LIST = 1_000;
+
+export interface Limits {
+  /** Of the tenant, stored and announced together. */
+  maxBytes?: number;
+  maxOpenUploads?: number;
+  maxFileBytes?: number;
+}
+
+export type BeginUpload = {
+  id: string;
+  tenant: string;
+  owner?: string;
+  drive: string;
+  /** Contains the upload's id and is never used again. */
+  objectKey: string;
+  declaredSize?: number;
+  contentType?: string;
+  /** As it is announced; the object must have it. */
+  sha256?: string;
+  metadata?: Metadata;
+  clientNodeId?: string;
+  idempotencyKey?: string;
+  /** Tells a repetition of the same request from another one with the same key. */
+  requestDigest?: string;
+  /** 'fail' never overwrites: it is checked again when the upload is activated. */
+  ifExists: 'replace' | 'fail';
+  /** Exact, and therefore one after the other for each tenant; without limits nobody waits. */
+  limits?: Limits;
+} & Place;
+
+export interface StoredObject {
+  size: number;
+  etag: string;
+  sha256?: string;
+  crc64?: string;
+  contentType: string;
+}
+
+export interface ActivateUpload extends StoredObject {
+  id: string;
+  fence: number;
+  /** Checked once more, for an upload that did not announce its size. */
+  limits?: Pick<Limits, 'maxBytes' | 'maxFileBytes'>;
+}
+
+/** `sha256` of the object that is stored; `declaredSha256` what the client announced. */
+export type StoreWhole = Omit<BeginUpload, 'sha256' | 'declaredSize' | 'contentType'> &
+  Place &
+  StoredObject & { declaredSha256?: string; declaredSize?: number };
+
+export interface EndUpload {
+  id: string;
+  status: 'FAILED' | 'CANCELLED' | 'EXPIRED';
+  reason: string;
+}
+
+export interface Begun {
+  upload: UploadRecord;
+  /** Undefined only if the request came again after its node was removed. */
+  node: NodeRecord | undefined;
+  isUpdate: boolean;
+  previousVersion: number | undefined;
+  /** The request came before; this is its first answer. */
+  replayed: boolean;
+}
+
+export interface Activated {
+  upload: UploadRecord;
+  /** As it is now. Undefined only if the request came again after its node was removed. */
+  node: NodeRecord | undefined;
+  isUpdate: boolean;
+  /** As it was when the upload was completed. */
+  result: UploadResult;
+  replayed: boolean;
+}
+
+interface Answer {
+  upload: UploadRow;
+  node: NodeRow | null;
+  replayed: boolean;
+}
+
+export class Uploads {
+  constructor(
+    private readonly database: Database,
+    private readonly nudge: () => void,
+  ) {}
+
+  async begin(upload: BeginUpload): Promise<Begun> {
+    const answer = await this.database.call<Answer>('sluice_begin', {
+      ...beginArguments(upload),
+      contentType: checkOptionalText('contentType', upload.contentType),
+      declaredSha256: checkOptionalText('sha256', upload.sha256),
+    });
+    this.nudge();
+    return begun(answer);
+  }
+
+  /** Nobody with an older fence can activate the upload from now on. An upload that has ended is returned as it is. */
+  async raiseFence(id: string, fence: number): Promise<UploadRecord> {
+    checkCount('fence', fence);
+    const raise = build
+      .updateTable('uploads')
+      .set({ fence })
+      .where('id', '=', id)
+      .where('status', '=', 'OPEN')
+      .where('fence', '<=', fence)
+      .returningAll();
+    const [raised] = await this.database.ask('raise a fence', raise);
+    if (raised) return toUpload(raised);
+    const question = build.selectFrom('uploads').selectAll().where('id', '=', id);
+    const [row] = await this.database.ask('get an upload', question);
+    if (!row) throw recordsErrors.UPLOAD_NOT_FOUND({ upload: String(id) });
+    if (row.status !== 'OPEN') return toUpload(row);
+    throw recordsErrors.UPLOAD_FENCED({ upload: id, fence, known: row.fence });
+  }
+
+  async activate(upload: ActivateUpload): Promise<Activated> {
+    const answer = await this.database.call<Answer>('sluice_activate', {
+      id: upload.id,
+      fence: checkCount('fence', upload.fence),
+      ...objectArguments(upload),
+      ...(upload.limits && { limits: checkLimits(upload.limits) }),
+    });
+    this.nudge();
+    return activated(answer);
+  }
+
+  /** Begin and activate in one transaction and one round trip. */
+  async storeWhole(upload: StoreWhole): Promise<Activated> {
+    const answer = await this.database.call<Answer>('sluice_store_whole', {
+      ...beginArguments(upload),
+      ...objectArguments(upload),
+      declaredSha256: checkOptionalText('declaredSha256', upload.declaredSha256),
+    });
+    this.nudge();
+    return activated(answer);
+  }
+
+  /** Ends an open upload; one that has ended stays as it is. */
+  async end({ id, status, reason }: EndUpload): Promise<{ changed: boolean; upload: UploadRecord }> {
+    const argument = { id, status, reason: cleanReason(reason) };
+    const answer = await this.database.call<{ changed: boolean; upload: UploadRow }>('sluice_end', argument);
+    if (answer.changed) this.nudge();
+    return { changed: answer.changed, upload: toUpload(answer.upload) };
+  }
+
+  async get(tenant: string, id: string): Promise<UploadRecord | undefined> {
+    const question = build
+      .selectFrom('uploads')
+      .selectAll()
+      .where('id', '=', id)
+      .where('tenant', '=', tenant);
+    const [row] = await this.database.ask('get an upload', question);
+    return row && toUpload(row);
+  }
+
+  /** Open uploads of all tenants that began before a moment, oldest first: for whoever ends the abandoned ones. */
+  async listOpen({ olderThan, limit }: { olderThan: Date; limit: number }): Promise<UploadRecord[]> {
+    const question = build
+      .selectFrom('uploads')
+      .selectAll()
+      .where('status', '=', 'OPEN')
+      .where('created_at', '<', olderThan)
+      .orderBy('created_at')
+      .limit(Math.min(checkCount('limit', limit), LARGEST_LIST));
+    return (await this.database.ask('list open uploads', question)).map(toUpload);
+  }
+
+  /** What a tenant has stored. Open uploads are not in it. */
+  async usage(tenant: string): Promise<{ bytes: number; files: number }> {
+    const question = build
+      .selectFrom('usage')
+      .select(({ fn }) => [fn.sum<string>('bytes').as('bytes'), fn.sum<string>('files').as('files')])
+      .where('tenant', '=', tenant);
+    const [row] = await this.database.ask('sum up usage', question);
+    return { bytes: Number(row?.bytes ?? 0), files: Number(row?.files ?? 0) };
+  }
+}
+
+type Beginning = Omit<BeginUpload, 'sha256' | 'contentType'> & Place;
+
+function beginArguments(upload: Beginning): object {
+  return {
+    id: checkText('id', upload.id),
+    tenant: checkText('tenant', upload.tenant),
+    owner: checkOptionalText('owner', upload.owner),
+    drive: String(upload.drive).normalize('NFC'),
+    ...checkPlace(upload),
+    objectKey: checkText('objectKey', upload.objectKey),
+    declaredSize: checkOptionalCount('declaredSize', upload.declaredSize),
+    metadata: checkMetadata(upload.metadata),
+    clientNodeId: checkOptionalText('clientNodeId', upload.clientNodeId),
+    idempotencyKey: checkOptionalText('idempotencyKey', upload.idempotencyKey),
+    requestDigest: checkOptionalText('requestDigest', upload.requestDigest),
+    ifExists: upload.ifExists,
+    ...(upload.limits && { limits: checkLimits(upload.limits) }),
+  };
+}
+
+function objectArguments(object: StoredObject): object {
+  return {
+    size: checkCount('size', object.size),
+    etag: checkText('etag', object.etag),
+    sha256: checkOptionalText('sha256', object.sha256),
+    crc64: checkOptionalText('crc64', object.crc64),
+    contentType: checkText('contentType', object.contentType),
+  };
+}
+
+function checkLimits(limits: Limits): Limits {
+  for (const [name, value] of Object.entries(limits)) {
+    if (value !== undefined) checkCount(`limits.${name}`, value as number);
+  }
+  return limits;
+}
+
+function begun({ upload, node, replayed }: Answer): Begun {
+  const record = toUpload(upload);
+  const { isUpdate, previousVersion } = record;
+  return { upload: record, node: node ? toNode(node) : undefined, isUpdate, previousVersion, replayed };
+}
+
+function activated({ upload, node, replayed }: Answer): Activated {
+  const record = toUpload(upload);
+  const result = record.result!;
+  return {
+    upload: record,
+    node: node ? toNode(node) : undefined,
+    isUpdate: result.isUpdate,
+    result,
+    replayed,
+  };
+}

