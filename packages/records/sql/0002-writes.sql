@@ -384,9 +384,11 @@ BEGIN
   IF p->'limits' IS NOT NULL THEN
     PERFORM sluice_admit(upload.tenant, (p->>'size')::bigint, (p->'limits') - 'maxOpenUploads', upload.id);
   END IF;
+  -- A file of one part is written under a key of its own by every attempt; the one that counts is known only now.
+  upload.object_key := coalesce(p->>'objectKey', upload.object_key);
   upload := sluice_fill(upload, drive, p);
   UPDATE uploads SET status = upload.status, fence = upload.fence, node_id = upload.node_id, ended_at = upload.ended_at,
-    result = upload.result WHERE id = upload.id;
+    object_key = upload.object_key, result = upload.result WHERE id = upload.id;
   SELECT * INTO node FROM nodes WHERE id = upload.node_id;
   PERFORM sluice_completion_events(upload, node, drive.name);
   RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false);

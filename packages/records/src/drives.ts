@@ -47,6 +47,12 @@ export class Drives {
     return row && toDrive(row);
   }
 
+  async getById(tenant: string, id: string): Promise<Drive | undefined> {
+    const question = build.selectFrom('drives').selectAll().where('tenant', '=', tenant).where('id', '=', id);
+    const [row] = await this.database.ask('get a drive', question);
+    return row && toDrive(row);
+  }
+
   /** By name, after the name that ended the page before. */
   async list(tenant: string, page: { after?: string; limit?: number } = {}): Promise<Drive[]> {
     const question = build

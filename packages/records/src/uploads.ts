@@ -65,6 +65,8 @@ export interface StoredObject {
 export interface ActivateUpload extends StoredObject {
   id: string;
   fence: number;
+  /** Where the object is, if that was not known when the upload began. */
+  objectKey?: string;
   /** Checked once more, for an upload that did not announce its size. */
   limits?: Pick<Limits, 'maxBytes' | 'maxFileBytes'>;
 }
@@ -146,6 +148,7 @@ export class Uploads {
       id: upload.id,
       fence: checkCount('fence', upload.fence),
       ...objectArguments(upload),
+      objectKey: checkOptionalText('objectKey', upload.objectKey),
       ...(upload.limits && { limits: checkLimits(upload.limits) }),
     });
     this.nudge();
@@ -169,6 +172,12 @@ export class Uploads {
     const answer = await this.database.call<{ changed: boolean; upload: UploadRow }>('sluice_end', argument);
     if (answer.changed) this.nudge();
     return { changed: answer.changed, upload: toUpload(answer.upload) };
+  }
+
+  /** Of a file that was to be stored at once and never was: nobody can store it under this id any more. */
+  async bury(upload: { id: string; tenant: string; drive: string; path: string; objectKey: string; reason: string }): Promise<UploadRecord> {
+    const argument = { ...upload, reason: cleanReason(upload.reason) };
+    return toUpload(await this.database.call<UploadRow>('sluice_bury', argument));
   }
 
   async get(tenant: string, id: string): Promise<UploadRecord | undefined> {

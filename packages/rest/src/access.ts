@@ -9,7 +9,7 @@
 // Keys are kept and compared as SHA-256 digests, all of them every time: neither the length of a key nor where it differs can be
 // measured.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import type { UploadLimits } from '@sluice/records';
+import type { Limits } from '@sluice/records';
 import { restErrors } from './errors.js';
 
 export interface TenantKey {
@@ -18,7 +18,7 @@ export interface TenantKey {
   key: string;
 }
 
-export interface TenantRules extends UploadLimits {
+export interface TenantRules extends Limits {
   /** Media types that are taken, `image/*` for all of a kind; all types unless stated. */
   types?: string[];
 }
@@ -150,7 +150,7 @@ export function needKey({ scope }: Principal): void {
 }
 
 /** The limits of the tenant and of the token together. */
-export function limitsOf({ rules, scope }: Principal): UploadLimits {
+export function limitsOf({ rules, scope }: Principal): Limits {
   const { types: _, ...limits } = rules;
   const most = Math.min(limits.maxFileBytes ?? Infinity, scope?.maxBytes ?? Infinity);
   return { ...limits, ...(most !== Infinity && { maxFileBytes: most }) };

@@ -15,7 +15,7 @@ for i = 1, #all, 2 do
   if frames then left[#left + 1] = all[i] .. ' ' .. frames end
 end
 reserve(upload, 0)
-redis.call('HINCRBY', budget, 'queued', -redis.call('ZCARD', held))
+redis.call('HINCRBY', budget, 'queued', text(0 - redis.call('ZCARD', held)))
 redis.call('HSET', state, 'status', status, 'charged', '0', unpack(cjson.decode(fields)))
 local now = now_ms()
 redis.call('HSET', state, 'updated_at', now)

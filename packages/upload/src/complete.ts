@@ -7,9 +7,10 @@
 //   finish     the state becomes COMPLETED with its result, which later chunks and questions get
 import { createHash } from 'node:crypto';
 import { failPoint, isSluiceError } from '@sluice/base';
+import type { UploadResult } from '@sluice/records';
 import { combineCrc64, crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
 import { completionErrors } from './completionErrors.js';
-import { keysFor, lookAgainMs, runScript, type Engine } from './engine.js';
+import { defaultContentType, keysFor, lookAgainMs, runScript, type Engine } from './engine.js';
 import { partNumbered } from './plan.js';
 import { hex } from './receive.js';
 import { decodeState, pairs, readParts, type PartRecord, type Result, type State } from './state.js';
@@ -55,18 +56,14 @@ async function completeUnderLease(engine: Engine, state: State, fence: number, s
     etag: object.etag,
     sha256,
     crc64: hex(crc64),
-    ...(state.contentType !== undefined && { contentType: state.contentType }),
+    contentType: state.contentType ?? defaultContentType,
   });
   failPoint('complete.activated');
-  const result: Result = {
-    nodeId: activated.node.id,
-    size: object.size,
-    etag: object.etag,
-    sha256,
-    crc64: hex(crc64),
-    version: activated.node.version,
-  };
-  await finishCompleted(engine, state, result);
+  await finishCompleted(engine, state, resultOf(activated.result));
+}
+
+export function resultOf({ nodeId, size, etag = '', sha256 = '', crc64 = '', version }: UploadResult): Result {
+  return { nodeId, size, etag, sha256, crc64, version };
 }
 
 /** The records say COMPLETED; the state says so too, and what is left behind is cleaned up. */

@@ -40,7 +40,7 @@ export class Declared {
     if (digest.algorithm === 'sha-256') this.#sha256 = createHash('sha256');
   }
 
-  update(bytes: Uint8Array): void {
+  update(bytes: Buffer): void {
     if (this.#sha256) this.#sha256.update(bytes);
     else if (this.#digest.algorithm === 'crc32c') this.#crc = checksums.crc32c(bytes, this.#crc);
     else if (this.#digest.algorithm === 'crc32') this.#crc = crc32(bytes, this.#crc);
@@ -70,6 +70,6 @@ export class Declared {
 /** zlib has it since Node 20.15, and is the fastest. */
 const nativeCrc32 = (zlib as { crc32?: (data: Uint8Array, value?: number) => number }).crc32;
 
-function crc32(bytes: Uint8Array, previous: number): number {
+function crc32(bytes: Buffer, previous: number): number {
   return nativeCrc32 ? nativeCrc32(bytes, previous) : checksums.crc32(bytes, previous);
 }

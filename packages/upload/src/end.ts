@@ -2,10 +2,11 @@
 // transaction finds the upload ended and changes nothing, or was there before, and then it is completed. After that the state
 // follows, and what the upload left in the store and in Redis is removed by a job.
 import { failPoint, isSluiceError, type SluiceError } from '@sluice/base';
-import { finishCompleted } from './complete.js';
+import type { UploadRecord, UploadResult } from '@sluice/records';
+import { finishCompleted, resultOf } from './complete.js';
 import { runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
-import { readState, type Result, type State } from './state.js';
+import { readState, type State } from './state.js';
 import { ask } from './work.js';
 import { dropFrames } from './writePart.js';
 
@@ -32,13 +33,13 @@ export function expire(engine: Engine, id: string): Promise<void> {
 }
 
 async function end(engine: Engine, id: string, status: End, code: string, reason: string): Promise<void> {
-  const recorded = await engine.records.uploads.end({ id, status, reason });
+  const upload = await recordEnd(engine, id, status, reason);
   failPoint('end.recorded');
   // Completed in the meantime: the state follows the records.
-  if (recorded.status === 'COMPLETED') return finishFromRecords(engine, id, recorded.result);
+  if (upload.status === 'COMPLETED') return finishFromRecords(engine, id, upload.result);
   const [word, ...left] = await runScript(engine, 'finish', id, {
     id,
-    status: recorded.changed || recorded.status === undefined ? status : recorded.status,
+    status: upload.status,
     fields: JSON.stringify(['error_code', code, 'error_message', reason]),
     keepMs: engine.settings.keepMs,
     lookMs: 0,
@@ -50,10 +51,23 @@ async function end(engine: Engine, id: string, status: End, code: string, reason
   await ask(engine, { do: 'tend', upload: id });
 }
 
+/** A small file that was noted and not recorded is buried, so that its transaction cannot come late. */
+async function recordEnd(engine: Engine, id: string, status: End, reason: string): Promise<UploadRecord> {
+  const { uploads } = engine.records;
+  try {
+    return (await uploads.end({ id, status, reason })).upload;
+  } catch (error) {
+    const state = await readState(engine, id);
+    if (!isSluiceError(error, 'UPLOAD_NOT_FOUND') || !state) throw error;
+    const { tenant, drive, path, objectKey } = state;
+    return uploads.bury({ id, tenant, drive, path, objectKey, reason });
+  }
+}
+
 /** A completion that died between the records and the state. */
-async function finishFromRecords(engine: Engine, id: string, result: Result | undefined): Promise<void> {
+async function finishFromRecords(engine: Engine, id: string, result: UploadResult | undefined): Promise<void> {
   const state = await readState(engine, id);
-  if (state && result) await finishCompleted(engine, state, result);
+  if (state && result) await finishCompleted(engine, state, resultOf(result));
 }
 
 /** Removes what an ended upload left in the store. Only what carries its id is ours, and all of that is. */
@@ -72,13 +86,7 @@ export async function cleanUp(engine: Engine, state: Remains): Promise<void> {
   failPoint('clean.deleted');
 }
 
-/** The object that the records point to; nothing is deleted while they cannot be asked. */
+/** The object that the records point to. */
 async function keptKey(engine: Engine, { id, tenant, objectKey }: Remains): Promise<string> {
-  try {
-    const upload = await engine.records.uploads.get(tenant, id);
-    return upload.objectKey;
-  } catch (error) {
-    if (isSluiceError(error, 'UPLOAD_NOT_FOUND')) return objectKey;
-    throw error;
-  }
+  return (await engine.records.uploads.get(tenant, id))?.objectKey ?? objectKey;
 }

@@ -3,7 +3,7 @@
 // `uploads.ts` puts them together.
 import type { Logger } from '@sluice/base';
 import type { Queue } from '@sluice/queue';
-import type { Drive, Records } from '@sluice/records';
+import { recordsErrors, type Drive, type Records } from '@sluice/records';
 import type { RedisLink, ScriptArgument } from '@sluice/redis';
 import type { ObjectStore } from '@sluice/store';
 import type { Frames } from './frames.js';
@@ -94,3 +94,11 @@ export function priceOf(bytes: number): number {
 
 /** Soon enough after a step that somebody else would have to finish. */
 export const lookAgainMs = 15_000;
+
+export const defaultContentType = 'application/octet-stream';
+
+export async function driveOf({ records }: Engine, tenant: string, name: string): Promise<Drive> {
+  const drive = await records.drives.get(tenant, name);
+  if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: name });
+  return drive;
+}

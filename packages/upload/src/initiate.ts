@@ -3,8 +3,8 @@
 // completes, and which expires otherwise.
 import { createHash } from 'node:crypto';
 import { failPoint } from '@sluice/base';
-import { checkMetadata, checkPath, type Drive, type UploadLimits } from '@sluice/records';
-import { priceOf, runScript, type Engine } from './engine.js';
+import { checkMetadata, checkPath, type Drive, type Limits } from '@sluice/records';
+import { driveOf, priceOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { makeId } from './keys.js';
 import { planParts } from './plan.js';
@@ -25,7 +25,7 @@ export interface NewUpload {
   clientNodeId?: string;
   idempotencyKey?: string;
   ifExists?: 'replace' | 'fail';
-  limits?: UploadLimits;
+  limits?: Limits;
 }
 
 const typeShape = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;\s*[\w-]+=("[^"\\\r\n]*"|[\w!#$&'*+.^`|~-]+))*$/;
@@ -70,7 +70,7 @@ export function objectKeyOf(drive: Pick<Drive, 'prefix'>, id: string): string {
 
 export async function initiate(engine: Engine, upload: NewUpload): Promise<State> {
   checkNew(engine, upload);
-  const drive = await engine.records.drives.get(upload.tenant, upload.drive);
+  const drive = await driveOf(engine, upload.tenant, upload.drive);
   const plan = planParts(
     upload.size,
     upload.chunkSize,
@@ -108,13 +108,13 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
         status: 'PENDING',
         tenant: upload.tenant,
         owner: upload.owner ?? '',
-        node_id: begun.node.id,
+        node_id: begun.upload.nodeId,
         s3_upload_id: '',
         s3_key: begun.upload.objectKey,
         drive: upload.drive,
         bucket: drive.bucket,
         drive_prefix: drive.prefix,
-        path: begun.node.path,
+        path: begun.upload.path,
         expected_size: upload.size ?? '',
         chunk_size: upload.chunkSize ?? '',
         part_bytes: plan.partBytes,

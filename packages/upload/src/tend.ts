@@ -107,12 +107,16 @@ export class Caretaker {
   /** Uploads that the records have and Redis lost: nobody can send to them any more. */
   async #endOrphans(): Promise<void> {
     const { records, settings } = this.#engine;
-    const open = await records.uploads.listOpen({ olderThanMs: settings.idleMs, limit: orphansAtOnce });
-    for (const { id, drive, objectKey } of open) {
+    const olderThan = new Date(Date.now() - settings.idleMs);
+    for (const upload of await records.uploads.listOpen({ olderThan, limit: orphansAtOnce })) {
+      const { id, tenant, driveId, objectKey } = upload;
       if (await readState(this.#engine, id)) continue;
       try {
         await records.uploads.end({ id, status: 'EXPIRED', reason: 'its state was lost' });
-        await cleanUp(this.#engine, { id, status: 'EXPIRED', objectKey, bucket: drive.bucket, drivePrefix: drive.prefix });
+        const drive = await records.drives.getById(tenant, driveId);
+        if (!drive) continue;
+        const { bucket, prefix: drivePrefix } = drive;
+        await cleanUp(this.#engine, { id, tenant, status: 'EXPIRED', objectKey, bucket, drivePrefix });
       } catch (error) {
         if (!isSluiceError(error)) throw error;
         this.#logger.warn({ err: error, upload: id }, 'what an upload left behind could not be removed yet');

@@ -6,11 +6,12 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { failPoint } from '@sluice/base';
-import type { Drive, StoredWhole } from '@sluice/records';
+import type { Activated, Drive } from '@sluice/records';
 import { crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
 import { BodyReader, type Source } from './body.js';
+import { resultOf } from './complete.js';
 import { completionErrors } from './completionErrors.js';
-import { runScript, keysFor, type Engine } from './engine.js';
+import { defaultContentType, driveOf, keysFor, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
 import { checkNew, digestOf, initiate, objectKeyOf, type NewUpload } from './initiate.js';
@@ -54,7 +55,7 @@ export async function storeFile(
 
 async function storeSmall(engine: Engine, upload: NewUpload, body: BodyReader, length: number): Promise<StoredFile> {
   checkNew(engine, upload);
-  const drive = await engine.records.drives.get(upload.tenant, upload.drive);
+  const drive = await driveOf(engine, upload.tenant, upload.drive);
   await engine.hooks.beforeAccept?.(upload);
   const id = makeId(Math.floor(Math.random() * engine.settings.partitions));
   const objectKey = objectKeyOf(drive, id);
@@ -77,16 +78,16 @@ async function storeSmall(engine: Engine, upload: NewUpload, body: BodyReader, l
   }
   const stored = await record(engine, upload, id, objectKey, object);
   failPoint('whole.recorded');
-  if (stored.replayed) await store.delete(objectKey);
+  if (stored.upload.objectKey !== objectKey) await store.delete(objectKey);
   await removeNote(engine, id);
   engine.metrics.chunkReceived(performance.now() - began, length);
   engine.metrics.completed(performance.now() - began);
   if (engine.hooks.afterComplete && !stored.replayed) {
-    const { node } = stored;
-    const job = { upload: id, nodeId: node.id, tenant: upload.tenant, path: node.path, size: length };
+    const { nodeId, path } = stored.result;
+    const job = { upload: id, nodeId, tenant: upload.tenant, path, size: length };
     await engine.queue.add({ do: 'announce', ...job });
   }
-  return { ...stored.result, isUpdate: stored.isUpdate };
+  return { ...resultOf(stored.result), isUpdate: stored.isUpdate };
 }
 
 interface Written extends ObjectInfo {
@@ -138,7 +139,7 @@ function record(
   id: string,
   objectKey: string,
   object: Written,
-): Promise<StoredWhole> {
+): Promise<Activated> {
   return engine.records.uploads.storeWhole({
     id,
     tenant: upload.tenant,
@@ -147,7 +148,8 @@ function record(
     path: upload.path,
     objectKey,
     declaredSize: object.size,
-    ...(upload.contentType !== undefined && { contentType: upload.contentType }),
+    ...(upload.sha256 !== undefined && { declaredSha256: upload.sha256 }),
+    contentType: upload.contentType ?? defaultContentType,
     ...(upload.metadata && { metadata: upload.metadata }),
     ...(upload.clientNodeId !== undefined && { clientNodeId: upload.clientNodeId }),
     ...(upload.idempotencyKey !== undefined && { idempotencyKey: upload.idempotencyKey }),

@@ -19,6 +19,12 @@ export type UploadJob =
   | { do: 'tend'; upload: string }
   | { do: 'announce'; upload: string; nodeId: string; tenant: string; path: string; size: number };
 
+/** Said of the file, by us or by the records; everything else is said of the weather, and passes. */
+const hopeless = new Set([
+  ...['SIZE_MISMATCH', 'CRC_MISMATCH', 'SHA256_MISMATCH', 'DIGEST_MISMATCH', 'FILE_TOO_LARGE', 'QUOTA_EXCEEDED'],
+  ...['NODE_EXISTS', 'NOT_A_FOLDER', 'DRIVE_NOT_FOUND', 'UPLOAD_ENDED'],
+]);
+
 /** A store or a database that is away is waited for: about a day in all. */
 export const attempts = 200;
 export const backoff = { type: 'exponential', delayMs: 500, factor: 2, maxMs: 300_000, jitter: 0.5 } as const;
@@ -36,7 +42,11 @@ export async function askFor(engine: Engine, upload: string, ready: string[], al
 }
 
 export function startWork(engine: Engine, concurrency: number): Worker<UploadJob, unknown> {
-  return engine.queue.work((job) => run(engine, job), { concurrency, name: 'uploads' });
+  const worker = engine.queue.work((job) => run(engine, job), { concurrency, name: 'uploads' });
+  worker.on('failed', (job, error) => {
+    engine.logger.warn({ err: error, job: (job as Job<unknown>).data }, 'a step of an upload failed and is repeated');
+  });
+  return worker;
 }
 
 async function run(engine: Engine, job: Job<UploadJob>): Promise<void> {
@@ -49,7 +59,7 @@ async function run(engine: Engine, job: Job<UploadJob>): Promise<void> {
   } catch (error) {
     if (isSluiceError(error, 'LEASE_HELD')) throw new Snooze(1_000);
     // What no repetition can mend ends the upload, with the reason for whoever asks.
-    if (data.do === 'complete' && isSluiceError(error) && !error.retryable) return fail(engine, data.upload, error);
+    if (isSluiceError(error) && hopeless.has(error.code)) return fail(engine, data.upload, error);
     throw error;
   }
 }

@@ -1,0 +1,90 @@
+// Drives, and tokens for browsers that upload to them.
+import { recordsErrors } from '@sluice/records';
+import { needKey, type Scope } from './access.js';
+import { restErrors } from './errors.js';
+import type { Route } from './route.js';
+
+const longestTokenS = 86_400;
+const usualTokenS = 900;
+
+export const driveRoutes: Route[] = [
+  {
+    method: 'GET',
+    url: '/v1/drives',
+    summary: 'List the drives.',
+    answers: '200 {drives}',
+    handle: async ({ principal, parts }) => {
+      needKey(principal);
+      const drives = await parts.records.drives.list(principal.tenant, { limit: 1_000 });
+      return { drives: drives.map(driveView) };
+    },
+  },
+  {
+    method: 'PUT',
+    url: '/v1/drives/:name',
+    summary: 'Make a drive; the same again changes nothing.',
+    answers: '200 and the drive',
+    handle: async ({ principal, params, parts }) => {
+      needKey(principal);
+      const name = params['name']!;
+      if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(name))
+        throw restErrors.REQUEST_INVALID({ reason: 'a drive is named with letters, digits, ".", "_" and "-", at most 100' });
+      const { tenant } = principal;
+      return driveView(
+        await parts.records.drives.create({ tenant, name, bucket: parts.defaultBucket, prefix: `${tenant}/${name}/` }),
+      );
+    },
+  },
+  {
+    method: 'GET',
+    url: '/v1/drives/:name',
+    summary: 'Read a drive.',
+    answers: '200 and the drive',
+    handle: async ({ principal, params, parts }) => {
+      needKey(principal);
+      const drive = await parts.records.drives.get(principal.tenant, params['name']!);
+      if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: params['name']! });
+      return driveView(drive);
+    },
+  },
+  {
+    method: 'DELETE',
+    url: '/v1/drives/:name',
+    summary: 'Delete an empty drive.',
+    answers: '200 {deleted}',
+    handle: async ({ principal, params, parts }) => {
+      needKey(principal);
+      return { deleted: await parts.records.drives.delete(principal.tenant, params['name']!) };
+    },
+  },
+  {
+    method: 'POST',
+    url: '/v1/tokens',
+    summary: 'Make a token with which a browser may upload to one place for a short time.',
+    answers: '201 {token, expiresAt}',
+    body: {
+      type: 'object',
+      required: ['drive'],
+      additionalProperties: false,
+      properties: {
+        drive: { type: 'string' },
+        path: { type: 'string', description: 'One file.' },
+        pathPrefix: { type: 'string', description: 'Everything below a folder.' },
+        maxBytes: { type: 'integer', minimum: 0 },
+        types: { type: 'array', maxItems: 50, items: { type: 'string' } },
+        expiresInS: { type: 'integer', minimum: 1, maximum: longestTokenS },
+      },
+    },
+    handle: async ({ request, reply, principal, parts }) => {
+      needKey(principal);
+      const { expiresInS = usualTokenS, ...scope } = request.body as Scope & { expiresInS?: number };
+      const expiresAt = new Date(Date.now() + expiresInS * 1_000);
+      reply.code(201).header('Cache-Control', 'no-store');
+      return { token: parts.access.makeToken(principal, scope, expiresAt), expiresAt: expiresAt.toISOString() };
+    },
+  },
+];
+
+function driveView({ id, name, createdAt }: { id: string; name: string; createdAt: Date }): object {
+  return { id, name, createdAt: createdAt.toISOString() };
+}

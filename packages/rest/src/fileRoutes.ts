@@ -1,0 +1,108 @@
+// Files by their path: one request uploads, downloads or deletes. `curl -T file …/v1/files/{drive}/{path}` is all it takes.
+import { checkPath, recordsErrors, type NodeRecord } from '@sluice/records';
+import { checkScope, checkType, limitsOf, needKey } from './access.js';
+import { serveFile } from './download.js';
+import { restErrors } from './errors.js';
+import { locationOf } from './location.js';
+import { nodeView } from './nodeRoutes.js';
+import { contentLength, filePath, metadataOf, wholeSha256 } from './request.js';
+import type { Call, Route } from './route.js';
+
+export const fileRoutes: Route[] = [
+  {
+    method: 'PUT',
+    url: '/v1/files/:drive/*',
+    summary: 'Upload a whole file in one request, of known or unknown length.',
+    answers: '201 and the new file, or 200 and the replaced one',
+    headers: {
+      'Idempotency-Key': 'Makes the request safe to repeat.',
+      'Repr-Digest': 'sha-256 of the file (RFC 9530); the upload fails if its bytes differ. Content-Digest counts the same.',
+      'If-None-Match': '* refuses to replace a file.',
+      'X-Sluice-Meta-<name>': 'Metadata of the file.',
+    },
+    raw: true,
+    handle: async ({ request, reply, principal, params, parts }) => {
+      const { drive } = params as { drive: string };
+      const path = checkPath(filePath(params['*']!));
+      checkScope(principal, drive, path);
+      const contentType = request.headers['content-type'];
+      checkType(principal, contentType);
+      const { headers } = request;
+      const key = headers['idempotency-key'];
+      const sha256 = wholeSha256(headers);
+      const metadata = metadataOf(headers);
+      const stored = await parts.uploads.store(
+        {
+          tenant: principal.tenant,
+          drive,
+          path,
+          ...(contentType !== undefined && { contentType }),
+          ...(sha256 !== undefined && { sha256 }),
+          ...(metadata && { metadata }),
+          ...(typeof key === 'string' && { idempotencyKey: key }),
+          ifExists: headers['if-none-match'] === '*' ? 'fail' : 'replace',
+          limits: limitsOf(principal),
+        },
+        request.raw,
+        contentLength(request),
+      );
+      const address = `/v1/files/${encodeURIComponent(drive)}/${path.split('/').map(encodeURIComponent).join('/')}`;
+      reply.code(stored.isUpdate ? 200 : 201).header('Location', locationOf(parts, request, address));
+      reply.header('ETag', stored.etag);
+      return { drive, path, ...stored };
+    },
+  },
+  ...(['GET', 'HEAD'] as const).map(
+    (method): Route => ({
+      method,
+      url: '/v1/files/:drive/*',
+      summary: 'Download a file, or a range of it, under conditions.',
+      answers: '200, 206 or 304',
+      headers: { Range: 'bytes=<first>-<last>', 'If-None-Match': 'An ETag.', 'If-Range': 'An ETag or a date.' },
+      handle: async (call) => {
+        const { node, drive } = await fileAt(call);
+        return serveFile(call.parts.storeOf(drive), served(node), call.request, call.reply, call.query['disposition']);
+      },
+    }),
+  ),
+  {
+    method: 'DELETE',
+    url: '/v1/files/:drive/*',
+    summary: 'Delete a file.',
+    answers: '200 and what was deleted',
+    headers: { 'If-Match': 'Only if it is still this one.' },
+    handle: async (call) => {
+      needKey(call.principal);
+      const { node } = await fileAt(call);
+      const wanted = call.request.headers['if-match'];
+      if (wanted !== undefined && wanted !== '*' && wanted !== node.etag) throw restErrors.PRECONDITION_FAILED();
+      await call.parts.records.nodes.delete({ tenant: call.principal.tenant, id: node.id });
+      return nodeView(node);
+    },
+  },
+];
+
+async function fileAt({ principal, params, parts }: Call) {
+  needKey(principal);
+  const { tenant } = principal;
+  const driveName = params['drive']!;
+  const path = checkPath(filePath(params['*']!));
+  const drive = await parts.records.drives.get(tenant, driveName);
+  if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveName });
+  const node = await parts.records.nodes.getByPath(tenant, driveName, path);
+  if (!node || node.type !== 'FILE' || node.status !== 'ACTIVE') throw recordsErrors.NODE_NOT_FOUND({ node: path });
+  return { node, drive };
+}
+
+/** What serving needs of a file that is ACTIVE. */
+export function served(node: NodeRecord) {
+  return {
+    name: node.name,
+    size: node.size!,
+    etag: node.etag!,
+    sha256: node.sha256 ?? null,
+    contentType: node.contentType ?? null,
+    objectKey: node.objectKey!,
+    updatedAt: node.updatedAt,
+  };
+}

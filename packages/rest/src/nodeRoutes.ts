@@ -1,0 +1,186 @@
+// Nodes by their id: list, read, make folders, move, delete, download; and signed links to them.
+import { recordsErrors, type NodeRecord } from '@sluice/records';
+import { needKey } from './access.js';
+import { serveFile } from './download.js';
+import { served } from './fileRoutes.js';
+import { restErrors } from './errors.js';
+import { locationOf } from './location.js';
+import type { Call, JsonSchema, Route } from './route.js';
+
+const id: JsonSchema = { type: 'string', format: 'uuid' };
+const name: JsonSchema = { type: 'string', minLength: 1, maxLength: 255 };
+const defaultPage = 100;
+const largestPage = 1_000;
+const longestLinkS = 7 * 86_400;
+const usualLinkS = 3_600;
+
+export const nodeRoutes: Route[] = [
+  {
+    method: 'GET',
+    url: '/v1/nodes',
+    summary: 'List the nodes of a folder, by name, page by page.',
+    answers: '200 {nodes, next}',
+    query: {
+      drive: { type: 'string' },
+      parent: { type: 'string', description: 'Id of the folder; the top of the drive without it.' },
+      after: { type: 'string', description: 'The `next` of the page before.' },
+      limit: { type: 'integer', minimum: 1, maximum: largestPage },
+    },
+    handle: async ({ principal, query, parts }) => {
+      needKey(principal);
+      const { drive, parent, after } = query;
+      if (drive === undefined) throw restErrors.REQUEST_INVALID({ reason: 'name a drive: /v1/nodes?drive=main' });
+      const limit = query['limit'] === undefined ? defaultPage : Number(query['limit']);
+      if (!Number.isInteger(limit) || limit < 1 || limit > largestPage)
+        throw restErrors.REQUEST_INVALID({ reason: `limit must be a whole number from 1 to ${largestPage}` });
+      const page = { limit, ...(after !== undefined && { after }) };
+      const nodes = await parts.records.nodes.list(principal.tenant, drive, parent ?? null, page);
+      const next = nodes.length === limit ? nodes.at(-1)!.name : null;
+      return { nodes: nodes.map(nodeView), next };
+    },
+  },
+  {
+    method: 'POST',
+    url: '/v1/nodes',
+    summary: 'Make a folder.',
+    answers: '201 and the folder, or 200 if it was there',
+    body: {
+      type: 'object',
+      required: ['drive'],
+      additionalProperties: false,
+      properties: {
+        drive: { type: 'string' },
+        path: { type: 'string', maxLength: 1_024 },
+        parentId: id,
+        name,
+      },
+    },
+    handle: async ({ request, reply, principal, parts }) => {
+      needKey(principal);
+      const body = request.body as { drive: string; path?: string; parentId?: string; name?: string };
+      const place = body.path !== undefined ? { path: body.path } : { parentId: body.parentId ?? null, name: body.name ?? '' };
+      const folder = { tenant: principal.tenant, drive: body.drive, ...place };
+      const { node, created } = await parts.records.nodes.createFolder(folder);
+      reply.code(created ? 201 : 200).header('Location', locationOf(parts, request, `/v1/nodes/${node.id}`));
+      return nodeView(node);
+    },
+  },
+  {
+    method: 'GET',
+    url: '/v1/nodes/:id',
+    summary: 'Read a node.',
+    answers: '200 and the node',
+    handle: async (call) => nodeView(await ownNode(call)),
+  },
+  {
+    method: 'PATCH',
+    url: '/v1/nodes/:id',
+    summary: 'Rename a node, or move it to another folder.',
+    answers: '200 and the node',
+    body: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { name, parentId: { anyOf: [id, { type: 'null' }] } },
+    },
+    handle: async (call) => {
+      const { id: nodeId } = await ownNode(call);
+      const change = call.request.body as { name?: string; parentId?: string | null };
+      const { node } = await call.parts.records.nodes.move({ tenant: call.principal.tenant, id: nodeId, ...change });
+      return nodeView(node);
+    },
+  },
+  {
+    method: 'DELETE',
+    url: '/v1/nodes/:id',
+    summary: 'Delete a file or an empty folder; with ?recursive=true a folder with all that is in it.',
+    answers: '200 {deleted}',
+    query: { recursive: { enum: ['true', 'false'] } },
+    handle: async (call) => {
+      const node = await ownNode(call);
+      const recursive = call.query['recursive'] === 'true';
+      const { deleted } = await call.parts.records.nodes.delete({ tenant: call.principal.tenant, id: node.id, recursive });
+      return { deleted };
+    },
+  },
+  {
+    method: 'GET',
+    url: '/v1/nodes/:id/content',
+    summary: 'Download a file by its id, with a key or through a signed link.',
+    answers: '200, 206 or 304',
+    query: { signature: { type: 'string', description: 'Of a link; see POST /v1/links.' } },
+    anonymous: true,
+    handle: async (call) => {
+      const { params, query, parts, request } = call;
+      const isLink = query['signature'] !== undefined;
+      const tenant = isLink
+        ? parts.access.openLink(params['id']!, query)
+        : keyHolder(parts.access.identify(request.headers)).tenant;
+      const node = await nodeOf(parts, tenant, params['id']!);
+      if (node.type !== 'FILE' || node.status !== 'ACTIVE') throw recordsErrors.NODE_NOT_FOUND({ node: node.id });
+      const drive = await driveOf(call, tenant, node);
+      return serveFile(parts.storeOf(drive), served(node), request, call.reply, query['disposition']);
+    },
+  },
+  {
+    method: 'POST',
+    url: '/v1/links',
+    summary: 'Make a link with which anybody can download a file for a while.',
+    answers: '201 {url, expiresAt}',
+    body: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        nodeId: id,
+        drive: { type: 'string' },
+        path: { type: 'string' },
+        expiresInS: { type: 'integer', minimum: 1, maximum: longestLinkS },
+        disposition: { enum: ['inline', 'attachment'] },
+      },
+    },
+    handle: async ({ request, reply, principal, parts }) => {
+      needKey(principal);
+      const body = request.body as { nodeId?: string; drive?: string; path?: string; expiresInS?: number; disposition?: string };
+      const node =
+        body.nodeId !== undefined
+          ? await nodeOf(parts, principal.tenant, body.nodeId)
+          : await parts.records.nodes.getByPath(principal.tenant, body.drive ?? '', body.path ?? '');
+      if (!node || node.type !== 'FILE') throw recordsErrors.NODE_NOT_FOUND({ node: body.nodeId ?? body.path ?? '' });
+      const expiresAt = new Date(Date.now() + (body.expiresInS ?? usualLinkS) * 1_000);
+      const query = parts.access.signLink(principal.tenant, node.id, expiresAt, body.disposition ?? 'inline');
+      reply.code(201);
+      return {
+        url: locationOf(parts, request, `/v1/nodes/${node.id}/content?${query.toString()}`),
+        expiresAt: expiresAt.toISOString(),
+      };
+    },
+  },
+];
+
+/** What everybody may see of a node: not where its bytes lie. */
+export function nodeView(node: NodeRecord): object {
+  const { driveId, objectKey: _, tenant: __, ...rest } = node;
+  return { ...rest, driveId, createdAt: node.createdAt.toISOString(), updatedAt: node.updatedAt.toISOString() };
+}
+
+function keyHolder<P extends Parameters<typeof needKey>[0]>(principal: P): P {
+  needKey(principal);
+  return principal;
+}
+
+function ownNode({ params, principal, parts }: Call): Promise<NodeRecord> {
+  needKey(principal);
+  return nodeOf(parts, principal.tenant, params['id']!);
+}
+
+async function nodeOf({ records }: Call['parts'], tenant: string, nodeId: string): Promise<NodeRecord> {
+  const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(nodeId);
+  const node = isId ? await records.nodes.get(tenant, nodeId) : undefined;
+  if (!node) throw recordsErrors.NODE_NOT_FOUND({ node: nodeId.slice(0, 80) });
+  return node;
+}
+
+async function driveOf({ parts }: Call, tenant: string, { driveId }: NodeRecord) {
+  const drive = await parts.records.drives.getById(tenant, driveId);
+  if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveId });
+  return drive;
+}

@@ -1,0 +1,76 @@
+// The OpenAPI document, made from the same table as the routes: what is served is what is described.
+import type { JsonSchema, Route } from './route.js';
+
+const error: JsonSchema = {
+  type: 'object',
+  properties: {
+    error: {
+      type: 'object',
+      required: ['code', 'message', 'retryable'],
+      properties: {
+        code: { type: 'string', description: 'Stable; what programs should look at.' },
+        message: { type: 'string', description: 'For people; says what to do.' },
+        retryable: { type: 'boolean' },
+        details: { type: 'object' },
+      },
+    },
+  },
+};
+
+export function openApi(routes: readonly Route[], version: string): JsonSchema {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of routes) {
+    const path = route.url.replace(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}');
+    paths[path] ??= {};
+    paths[path][route.method.toLowerCase()] = operation(route, path);
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Sluice',
+      version,
+      description: 'Takes files in, keeps them, serves them, and loses nothing on the way.',
+      license: { name: 'Apache-2.0' },
+    },
+    security: [{ key: [] }, { header: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', description: 'A tenant key or an upload token.' },
+        header: { type: 'apiKey', in: 'header', name: 'X-Sluice-Key' },
+      },
+      schemas: { Error: error },
+    },
+  };
+}
+
+function operation(route: Route, path: string): object {
+  const [status = '200'] = /\d{3}/.exec(route.answers) ?? [];
+  const parameters = [
+    ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => parameter('path', name!, { type: 'string' }, true)),
+    ...Object.entries(route.query ?? {}).map(([name, schema]) => parameter('query', name, schema, false)),
+    ...Object.entries(route.headers ?? {}).map(([name, description]) => ({
+      ...parameter('header', name, { type: 'string' }, false),
+      description,
+    })),
+  ];
+  const content = route.raw
+    ? { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
+    : route.body && { 'application/json': { schema: route.body } };
+  return {
+    summary: route.summary,
+    ...(parameters.length > 0 && { parameters }),
+    ...(content && { requestBody: { required: route.raw === true || route.body?.['required'] !== undefined, content } }),
+    responses: {
+      [status]: { description: route.answers },
+      default: {
+        description: 'A refusal, with what to do about it.',
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+      },
+    },
+  };
+}
+
+function parameter(place: string, name: string, schema: JsonSchema, required: boolean): object {
+  return { name, in: place, required, schema };
+}

@@ -1,0 +1,161 @@
+// Uploads over HTTP: begin, send, ask, finish, cancel, watch.
+import { restErrors } from './errors.js';
+import { checkScope, checkType, limitsOf } from './access.js';
+import { locationOf } from './location.js';
+import { chunkNumber, contentDigest, contentRange, needLength } from './request.js';
+import type { Call, JsonSchema, Route } from './route.js';
+import { streamProgress } from './progressStream.js';
+
+const text: JsonSchema = { type: 'string', minLength: 1, maxLength: 1_024 };
+const count: JsonSchema = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
+const sha256: JsonSchema = { type: 'string', pattern: '^[0-9a-f]{64}$' };
+
+interface NewUploadBody {
+  drive: string;
+  path: string;
+  size?: number;
+  chunkSize?: number;
+  contentType?: string;
+  sha256?: string;
+  metadata?: Record<string, string>;
+  clientNodeId?: string;
+  ifExists?: 'replace' | 'fail';
+}
+
+export const uploadRoutes: Route[] = [
+  {
+    method: 'POST',
+    url: '/v1/uploads',
+    summary: 'Begin an upload. The same Idempotency-Key returns the same upload.',
+    answers: '201 and the upload; Location is its address',
+    headers: { 'Idempotency-Key': 'Makes the request safe to repeat.' },
+    body: {
+      type: 'object',
+      required: ['drive', 'path'],
+      additionalProperties: false,
+      properties: {
+        drive: text,
+        path: { ...text, description: 'Folders that do not exist are made.' },
+        size: { ...count, description: 'Bytes; leave it out if you do not know.' },
+        chunkSize: { ...count, minimum: 1, description: 'Chunk n then begins at n · chunkSize.' },
+        contentType: { type: 'string', maxLength: 255 },
+        sha256: { ...sha256, description: 'Of the whole file; the upload fails if its bytes differ.' },
+        metadata: { type: 'object', maxProperties: 64, additionalProperties: { type: 'string', maxLength: 2_048 } },
+        clientNodeId: { type: 'string', minLength: 1, maxLength: 255 },
+        ifExists: { enum: ['replace', 'fail'] },
+      },
+    },
+    handle: async ({ request, reply, principal, parts }) => {
+      const body = request.body as NewUploadBody;
+      checkScope(principal, body.drive, body.path);
+      checkType(principal, body.contentType);
+      const key = request.headers['idempotency-key'];
+      const upload = await parts.uploads.initiate({
+        ...body,
+        tenant: principal.tenant,
+        ...(typeof key === 'string' && { idempotencyKey: key }),
+        limits: limitsOf(principal),
+      });
+      reply.code(201).header('Location', locationOf(parts, request, `/v1/uploads/${upload.id}`));
+      return upload;
+    },
+  },
+  {
+    method: 'PUT',
+    url: '/v1/uploads/:id/chunks/:number',
+    summary: 'Send a chunk by its number. The same bytes again are a success, others a conflict.',
+    answers: '200 and what is there now; ack says "stored" or "buffered"',
+    query: { last: { enum: ['true', 'false'], description: 'Marks the last chunk when the size is unknown.' } },
+    headers: { 'Content-Digest': 'Of the bytes of this chunk: sha-256, crc32c, crc32 or crc64nvme (RFC 9530).' },
+    raw: true,
+    handle: async (call) => {
+      const { params, query, request, parts } = call;
+      const number = chunkNumber(params['number']!);
+      const length = needLength(request);
+      const digest = contentDigest(request.headers);
+      const id = await ownUpload(call);
+      const address = { number, last: query['last'] === 'true' };
+      return receipt(call, await parts.uploads.receive(id, address, request.raw, length, digest));
+    },
+  },
+  {
+    method: 'PUT',
+    url: '/v1/uploads/:id/bytes',
+    summary: 'Send any range of bytes. Without a digest, what arrived before a cut connection counts.',
+    answers: '200 and what is there now',
+    headers: {
+      'Content-Range': 'bytes <first>-<last>/<size or *>',
+      'Content-Digest': 'Of the bytes of this request; then they count together or not at all.',
+    },
+    raw: true,
+    handle: async (call) => {
+      const { request, parts } = call;
+      const length = needLength(request);
+      const range = contentRange(request.headers['content-range'], length);
+      const digest = contentDigest(request.headers);
+      const id = await ownUpload(call);
+      return receipt(call, await parts.uploads.receive(id, range, request.raw, length, digest));
+    },
+  },
+  {
+    method: 'GET',
+    url: '/v1/uploads/:id',
+    summary: 'What is there, and what is missing.',
+    answers: '200 and the upload',
+    handle: async (call) => call.parts.uploads.status(await ownUpload(call)),
+  },
+  {
+    method: 'POST',
+    url: '/v1/uploads/:id/complete',
+    summary: 'Say how long the file is, or what its digest is, when that was unknown at the beginning.',
+    answers: '200 and the upload, which is completed as soon as all its bytes are stored',
+    body: { type: 'object', additionalProperties: false, properties: { size: count, sha256 } },
+    handle: async (call) => {
+      const id = await ownUpload(call);
+      const body = (call.request.body ?? {}) as { size?: number; sha256?: string };
+      const { size, ...digest } = body;
+      const before = await call.parts.uploads.status(id);
+      // Without a size the file ends where its bytes end.
+      const end = size ?? (before.size === null ? endOf(before.missing) : undefined);
+      return call.parts.uploads.declare(id, { ...digest, ...(end !== undefined && { size: end }) });
+    },
+  },
+  {
+    method: 'GET',
+    url: '/v1/uploads/:id/events',
+    summary: 'Progress as server-sent events: a snapshot, then numbered updates. Last-Event-ID resumes.',
+    answers: '200 text/event-stream; ends after the end of the upload',
+    headers: { 'Last-Event-ID': 'Where to go on.' },
+    handle: async (call) => streamProgress(call, await ownUpload(call)),
+  },
+  {
+    method: 'DELETE',
+    url: '/v1/uploads/:id',
+    summary: 'Cancel an upload; what it left is removed.',
+    answers: '200 and the upload',
+    handle: async (call) => call.parts.uploads.cancel(await ownUpload(call)),
+  },
+];
+
+function endOf(missing: [number, number | null][]): number {
+  const [open] = missing;
+  if (missing.length !== 1 || open![1] !== null)
+    throw restErrors.REQUEST_INVALID({ reason: 'bytes are missing in the middle of the file; ask for the status' });
+  return open![0];
+}
+
+/** The id, if the upload is the asking tenant's and its token covers it. To others it does not exist. */
+async function ownUpload({ params, principal, parts }: Call): Promise<string> {
+  const state = await parts.uploads.owned(params['id']!, principal.tenant);
+  checkScope(principal, state.drive, state.path);
+  return state.id;
+}
+
+function receipt(
+  { reply }: Call,
+  { ack, duplicate, state }: Awaited<ReturnType<Call['parts']['uploads']['receive']>>,
+): unknown {
+  reply.header('Cache-Control', 'no-store');
+  const { status, receivedBytes, storedBytes, result } = state;
+  return { ack, duplicate, state: status, receivedBytes, storedBytes, ...(result && { result }) };
+}
