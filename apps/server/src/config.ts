@@ -5,6 +5,7 @@
 import { resolve } from 'node:path';
 import { isSluiceError, logLevels, type LogLevel } from '@sluice/base';
 import { parseTarget } from '@sluice/redis';
+import type { TenantKey, TenantRules } from '@sluice/rest';
 import { serverErrors } from './errors.js';
 
 export interface Config {
@@ -24,10 +25,52 @@ export interface Config {
   host: string;
   /** Their port (`SLUICE_PORT`); without it 7420, or a free one if that is taken. */
   port: number | undefined;
+  /** What this process does (`SLUICE_ROLES`); everything unless stated. */
+  roles: ReadonlySet<Role>;
+  /** The PostgreSQL to use (`SLUICE_DATABASE_URL`); without it the server starts one of its own. */
+  databaseUrl: string | undefined;
+  /** The Redis for frames of chunks (`SLUICE_CHUNKS_REDIS_URL`); without it the one for everything. */
+  chunksRedisUrl: string | undefined;
+  /** Where files are kept (`SLUICE_S3_*`); without a bucket in the data folder. */
+  s3: S3Config | undefined;
+  /** Keys of tenants (`SLUICE_KEYS`, `tenant=key,tenant=key`); without them only this machine is answered. */
+  keys: TenantKey[];
+  /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
+  tenants: Record<string, TenantRules>;
+  /** Signs tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
+  secret: string | undefined;
+  /** Origins of pages that may use this server (`SLUICE_ORIGINS`). */
+  origins: string[];
+  /** Where clients find this server (`SLUICE_PUBLIC_URL`), if that is not where they ask. */
+  publicUrl: string | undefined;
+  /** Whether X-Forwarded-… is believed (`SLUICE_TRUST_PROXY=true`). */
+  trustProxy: boolean;
+  /** An ES module that exports `beforeAccept` and `afterComplete` (`SLUICE_UPLOAD_HOOKS`). */
+  uploadHooksFile: string | undefined;
+  /** What all uploads together may have in Redis (`SLUICE_UPLOAD_BUDGET_BYTES`, 256 MiB). */
+  uploadBudgetBytes: number;
+  /** How many jobs of uploads run here at once (`SLUICE_UPLOAD_WORKERS`, 20). */
+  uploadWorkers: number;
   /** How long a stop may take before it is forced (`SLUICE_STOP_DEADLINE_MS`). */
   stopDeadlineMs: number;
   /** The least important lines that are logged (`SLUICE_LOG_LEVEL`). */
   logLevel: LogLevel;
+}
+
+/** What a process can be: works on queues, answers HTTP, does the jobs of uploads, publishes events. */
+export const roles = ['queues', 'api', 'uploads', 'relay'] as const;
+export type Role = (typeof roles)[number];
+
+export interface S3Config {
+  bucket: string;
+  endpoint: string | undefined;
+  region: string;
+  accessKeyId: string | undefined;
+  secretAccessKey: string | undefined;
+  pathStyle: boolean;
+  /** All parts of one size, as R2 asks. */
+  equalParts: boolean;
+  maxParts: number | undefined;
 }
 
 export interface QueueConfig {
@@ -41,10 +84,13 @@ const LONGEST_STOP_MS = 3_600_000;
 const SHORTEST_LEASE_MS = 500;
 const LONGEST_LEASE_MS = 3_600_000;
 const LARGEST_CONCURRENCY = 100_000;
+const MEBIBYTE = 1_048_576;
+const LARGEST_BUDGET = 2 ** 40;
+const SHORTEST_KEY = 16;
 
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return {
-    redisUrl: redisUrl(env),
+    redisUrl: redisUrl(env, 'SLUICE_REDIS_URL'),
     dataDir: resolve(env['SLUICE_DATA_DIR'] || '.sluice'),
     searchPath: env['PATH'] ?? '',
     queues: queues(env),
@@ -52,13 +98,26 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     leaseMs: wholeNumber(env, 'SLUICE_LEASE_MS', SHORTEST_LEASE_MS, LONGEST_LEASE_MS) ?? 15_000,
     host: env['SLUICE_HOST'] || '127.0.0.1',
     port: wholeNumber(env, 'SLUICE_PORT', 0, LARGEST_PORT),
+    roles: chosenRoles(env),
+    databaseUrl: databaseUrl(env),
+    chunksRedisUrl: redisUrl(env, 'SLUICE_CHUNKS_REDIS_URL'),
+    s3: s3(env),
+    keys: tenantKeys(env),
+    tenants: tenantRules(env),
+    secret: env['SLUICE_SECRET'] || undefined,
+    origins: (env['SLUICE_ORIGINS'] ?? '').split(',').map((origin) => origin.trim()).filter(Boolean),
+    publicUrl: env['SLUICE_PUBLIC_URL'] || undefined,
+    trustProxy: env['SLUICE_TRUST_PROXY'] === 'true',
+    uploadHooksFile: env['SLUICE_UPLOAD_HOOKS'] ? resolve(env['SLUICE_UPLOAD_HOOKS']) : undefined,
+    uploadBudgetBytes: wholeNumber(env, 'SLUICE_UPLOAD_BUDGET_BYTES', 16 * MEBIBYTE, LARGEST_BUDGET) ?? 256 * MEBIBYTE,
+    uploadWorkers: wholeNumber(env, 'SLUICE_UPLOAD_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     stopDeadlineMs: wholeNumber(env, 'SLUICE_STOP_DEADLINE_MS', 1, LONGEST_STOP_MS) ?? 30_000,
     logLevel: logLevel(env),
   };
 }
 
-function redisUrl(env: NodeJS.ProcessEnv): string | undefined {
-  const text = env['SLUICE_REDIS_URL'];
+function redisUrl(env: NodeJS.ProcessEnv, name: string): string | undefined {
+  const text = env[name];
   if (!text) return undefined;
   try {
     parseTarget(text);
@@ -68,10 +127,68 @@ function redisUrl(env: NodeJS.ProcessEnv): string | undefined {
     // Its own details have no password in them.
     const { target, reason } = error.details as { target: string; reason: string };
     throw serverErrors.BAD_CONFIG({
-      name: 'SLUICE_REDIS_URL',
+      name,
       value: target,
       wanted: `redis://host:port, rediss://…, redis+cluster://… or redis+sentinel://… (${reason})`,
     });
+  }
+}
+
+function chosenRoles(env: NodeJS.ProcessEnv): ReadonlySet<Role> {
+  const text = env['SLUICE_ROLES'];
+  if (!text) return new Set(roles);
+  const chosen = text.split(',').map((name) => roles.find((role) => role === name.trim()));
+  if (chosen.includes(undefined))
+    throw serverErrors.BAD_CONFIG({ name: 'SLUICE_ROLES', value: text, wanted: `some of ${roles.join(', ')}` });
+  return new Set(chosen as Role[]);
+}
+
+function databaseUrl(env: NodeJS.ProcessEnv): string | undefined {
+  const text = env['SLUICE_DATABASE_URL'];
+  if (!text) return undefined;
+  if (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text)) return text;
+  // The value may hold a password.
+  throw serverErrors.BAD_CONFIG({ name: 'SLUICE_DATABASE_URL', value: '…', wanted: 'postgres://user:password@host:5432/database' });
+}
+
+function s3(env: NodeJS.ProcessEnv): S3Config | undefined {
+  const bucket = env['SLUICE_S3_BUCKET'];
+  if (!bucket) return undefined;
+  return {
+    bucket,
+    endpoint: env['SLUICE_S3_ENDPOINT'] || undefined,
+    region: env['SLUICE_S3_REGION'] || 'us-east-1',
+    accessKeyId: env['SLUICE_S3_ACCESS_KEY_ID'] || undefined,
+    secretAccessKey: env['SLUICE_S3_SECRET_ACCESS_KEY'] || undefined,
+    pathStyle: env['SLUICE_S3_PATH_STYLE'] !== 'false',
+    equalParts: env['SLUICE_S3_EQUAL_PARTS'] === 'true',
+    maxParts: wholeNumber(env, 'SLUICE_S3_MAX_PARTS', 1, 10_000),
+  };
+}
+
+/** `acme=key,acme=another,beta=key`: a tenant may have several keys while one replaces another. */
+function tenantKeys(env: NodeJS.ProcessEnv): TenantKey[] {
+  const text = env['SLUICE_KEYS'];
+  if (!text) return [];
+  return text.split(',').map((item) => {
+    const [, tenant, key] = /^([A-Za-z0-9._-]{1,100})=([\x21-\x7e]+)$/.exec(item.trim()) ?? [];
+    if (tenant === undefined || key === undefined || key.length < SHORTEST_KEY)
+      throw serverErrors.BAD_CONFIG({
+        name: 'SLUICE_KEYS',
+        value: '…',
+        wanted: `tenant=key pairs with commas between them, each key of at least ${SHORTEST_KEY} characters`,
+      });
+    return { tenant, key };
+  });
+}
+
+function tenantRules(env: NodeJS.ProcessEnv): Record<string, TenantRules> {
+  const text = env['SLUICE_TENANTS'];
+  if (!text) return {};
+  try {
+    return JSON.parse(text) as Record<string, TenantRules>;
+  } catch (error) {
+    throw serverErrors.BAD_CONFIG({ name: 'SLUICE_TENANTS', value: text, wanted: 'JSON' }, { cause: error });
   }
 }
 

@@ -25,6 +25,15 @@ export const serverErrors = defineErrors({
     message: (d: { reason: string }) => `Redis did not start: ${d.reason}`,
     retryable: true,
   },
+  OPEN_TO_ALL: {
+    message: (d: { host: string }) =>
+      `SLUICE_HOST is "${d.host}", which others can reach, but there are no keys; set SLUICE_KEYS, or leave SLUICE_HOST out`,
+    retryable: false,
+  },
+  BAD_HOOKS: {
+    message: (d: { file: string; reason: string }) => `SLUICE_UPLOAD_HOOKS is "${d.file}", but ${d.reason}`,
+    retryable: false,
+  },
   PORT_TAKEN: {
     message: (d: { host: string; port: number }) =>
       `${d.host}:${d.port} is taken; set SLUICE_PORT to another port, or leave it out`,
@@ -36,5 +45,5 @@ export const serverErrors = defineErrors({
 export const EXIT_MISUSE = 2;
 
 export function isMisuse(code: string): boolean {
-  return code === 'BAD_CONFIG' || code === 'BAD_HANDLERS';
+  return ['BAD_CONFIG', 'BAD_HANDLERS', 'BAD_HOOKS', 'OPEN_TO_ALL'].includes(code);
 }

@@ -1,21 +1,30 @@
 /**
- * Health and metrics over HTTP, for people, probes and Prometheus.
+ * Everything over HTTP: health and metrics for people, probes and Prometheus, and the interface for files.
  *
  *     GET /healthz   the process lives: 200
  *     GET /readyz    every part can do its work: 200, otherwise 503 with the names of those that cannot
  *     GET /metrics   figures in Prometheus' text format
+ *     /v1/…          uploads, files, nodes, drives (see /openapi.json)
  *
- * Only reading, on the loopback interface unless told otherwise. A stop lets requests under way end, by a deadline.
+ * On the loopback interface unless told otherwise. A stop lets requests under way end, by a deadline.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { withDeadline, type Logger } from '@sluice/base';
+import { notFound, rest, type RestOptions } from '@sluice/rest';
 import { serverErrors } from './errors.js';
 
 /** The port people learn by heart; taken by somebody else, any free one does. */
 const USUAL_PORT = 7420;
 const CHECK_DEADLINE_MS = 2_000;
-const REQUEST_TIMEOUT_MS = 10_000;
+/** How long the head of a request may take. A body may take as long as it likes, as long as bytes come. */
+const HEADERS_TIMEOUT_MS = 20_000;
+const KEEP_ALIVE_MS = 72_000;
+/** Of JSON; files are not limited here. */
+const LARGEST_JSON_BYTES = 1_048_576;
+/** Fastify's own limit is far below that of a path. */
+const LONGEST_PARAMETER = 8_192;
 
 /** Resolves if the part can do its work, otherwise rejects with the reason. */
 export type ReadyCheck = () => Promise<void>;
@@ -27,6 +36,8 @@ export interface HttpOptions {
   port: number | undefined;
   checks: Record<string, ReadyCheck>;
   metrics: MetricsSource[];
+  /** The interface for files, if this process serves it. */
+  files: RestOptions | undefined;
   logger: Logger;
 }
 
@@ -36,45 +47,50 @@ export interface HttpServer {
 }
 
 export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
-  const server = createServer((request, response) => {
-    answer(options, request, response).catch((error: unknown) => {
-      options.logger.error({ err: error, url: request.url }, 'a request failed');
-      if (!response.headersSent) reply(response, 500, 'text/plain', 'internal error\n');
-      else response.destroy();
-    });
+  const server = Fastify({
+    bodyLimit: LARGEST_JSON_BYTES,
+    requestTimeout: 0,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    forceCloseConnections: 'idle',
+    routerOptions: { maxParamLength: LONGEST_PARAMETER },
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, allErrors: false } },
   });
-  server.requestTimeout = server.headersTimeout = REQUEST_TIMEOUT_MS;
-  const port = await listen(server, options);
+  server.server.headersTimeout = HEADERS_TIMEOUT_MS;
+  server.setNotFoundHandler((request, reply) => notFound(request, reply));
+  server.setErrorHandler((error, request, reply) => {
+    options.logger.error({ err: error, url: request.url }, 'a request failed');
+    void reply.code(500).send({ status: 'failed' });
+  });
+  declareHealth(server, options);
+  if (options.files) await server.register(rest, options.files);
+  await server.ready();
+  const port = await listen(server.server, options);
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;
   return { url: `http://${host}:${port}`, stop: (deadlineMs) => close(server, deadlineMs) };
 }
 
-async function answer(
-  options: HttpOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
-    response.setHeader('Allow', 'GET, HEAD');
-    return reply(response, 405, 'text/plain', 'only GET and HEAD\n');
-  }
-  switch (request.url?.split('?')[0]) {
-    case '/healthz':
-      return replyJson(response, 200, { status: 'ok' });
-    case '/readyz':
-      return answerReady(options.checks, response);
-    case '/metrics': {
+function declareHealth(server: FastifyInstance, options: HttpOptions): void {
+  const pages: Record<string, (reply: FastifyReply) => Promise<FastifyReply>> = {
+    '/healthz': async (reply) => replyJson(reply, 200, { status: 'ok' }),
+    '/readyz': (reply) => answerReady(options.checks, reply),
+    '/metrics': async (reply) => {
       const parts = await Promise.all(options.metrics.map((source) => source()));
-      return reply(response, 200, 'text/plain; version=0.0.4; charset=utf-8', parts.join(''));
-    }
-    case '/':
-      return reply(response, 200, 'text/plain', 'Sluice\n/healthz\n/readyz\n/metrics\n');
-    default:
-      return reply(response, 404, 'text/plain', 'not found\n');
+      return answer(reply, 200, 'text/plain; version=0.0.4; charset=utf-8', parts.join(''));
+    },
+    '/': async (reply) => answer(reply, 200, 'text/plain', 'Sluice\n/healthz\n/readyz\n/metrics\n/openapi.json\n'),
+  };
+  for (const [url, page] of Object.entries(pages)) {
+    server.get(url, (_request: FastifyRequest, reply) => page(reply));
+    server.route({
+      method: ['POST', 'PUT', 'PATCH', 'DELETE'],
+      url,
+      handler: async (_request, reply) =>
+        answer(reply.header('Allow', 'GET, HEAD'), 405, 'text/plain', 'only GET and HEAD\n'),
+    });
   }
 }
 
-async function answerReady(checks: Record<string, ReadyCheck>, response: ServerResponse): Promise<void> {
+async function answerReady(checks: Record<string, ReadyCheck>, reply: FastifyReply): Promise<FastifyReply> {
   const tooLate = (): Error => new Error(`no answer within ${CHECK_DEADLINE_MS} ms`);
   const outcomes = await Promise.all(
     Object.entries(checks).map(async ([name, check]) => {
@@ -86,24 +102,21 @@ async function answerReady(checks: Record<string, ReadyCheck>, response: ServerR
     }),
   );
   const ready = outcomes.every(([, outcome]) => outcome === 'ok');
-  replyJson(response, ready ? 200 : 503, {
-    status: ready ? 'ok' : 'unready',
-    ...Object.fromEntries(outcomes),
-  });
+  const status = ready ? 'ok' : 'unready';
+  return replyJson(reply, ready ? 200 : 503, { status, ...Object.fromEntries(outcomes) });
 }
 
-function replyJson(response: ServerResponse, status: number, body: object): void {
-  reply(response, status, 'application/json', `${JSON.stringify(body)}\n`);
+function replyJson(reply: FastifyReply, status: number, body: object): FastifyReply {
+  return answer(reply, status, 'application/json', `${JSON.stringify(body)}\n`);
 }
 
-function reply(response: ServerResponse, status: number, type: string, body: string): void {
-  response.writeHead(status, {
-    'Content-Type': type,
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-  });
-  response.end(response.req.method === 'HEAD' ? undefined : body);
+function answer(reply: FastifyReply, status: number, type: string, body: string): FastifyReply {
+  return reply
+    .code(status)
+    .header('Content-Type', type)
+    .header('Cache-Control', 'no-store')
+    .header('X-Content-Type-Options', 'nosniff')
+    .send(body);
 }
 
 async function listen(server: Server, { host, port }: HttpOptions): Promise<number> {
@@ -131,13 +144,12 @@ function listenOn(server: Server, host: string, port: number): Promise<number> {
   });
 }
 
-function close(server: Server, deadlineMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const impatience = setTimeout(() => server.closeAllConnections(), deadlineMs);
-    server.close(() => {
-      clearTimeout(impatience);
-      resolve();
-    });
-    server.closeIdleConnections();
+async function close(server: FastifyInstance, deadlineMs: number): Promise<void> {
+  const impatience = setTimeout(() => server.server.closeAllConnections(), deadlineMs);
+  await new Promise<void>((resolve) => {
+    server.server.close(() => resolve());
+    server.server.closeIdleConnections();
   });
+  clearTimeout(impatience);
+  await server.close();
 }

@@ -14,15 +14,18 @@
  */
 import { consoleLogger, isSluiceError } from '@sluice/base';
 import { RedisLink } from '@sluice/redis';
-import { readConfig, type Config } from './config.js';
-import { EXIT_MISUSE, isMisuse } from './errors.js';
+import { readConfig, type Config, type Role } from './config.js';
+import { EXIT_MISUSE, isMisuse, serverErrors } from './errors.js';
+import { startFileService } from './fileService.js';
 import { chooseWork } from './handlers.js';
 import { serveHttp } from './http.js';
 import { processMetrics, redisMetrics } from './metrics.js';
+import { startPostgresProcess } from './postgresProcess.js';
 import { startRedisProcess } from './redisProcess.js';
 import { welcome } from './welcome.js';
 import { WorkerHost } from './workerHost.js';
 
+const VERSION = '0.1.0';
 const SAME_WISH_MS = 1_000;
 const FIRST_ANSWER_DEADLINE_MS = 10_000;
 const INFO_DEADLINE_MS = 2_000;
@@ -52,7 +55,10 @@ async function main(): Promise<void> {
 
 async function startParts(config: Config, stops: Stop[]): Promise<void> {
   const logger = consoleLogger({ level: config.logLevel, write: (line) => void process.stderr.write(line) });
-  const work = await chooseWork(config.queues, config.handlersFile, logger);
+  const servesFiles = ['api', 'uploads', 'relay'].some((role) => config.roles.has(role as Role));
+  const work = config.roles.has('queues') ? await chooseWork(config.queues, config.handlersFile, logger) : [];
+  if (config.roles.has('api') && config.keys.length === 0 && !isLoopback(config.host))
+    throw serverErrors.OPEN_TO_ALL({ host: config.host });
   let url = config.redisUrl;
   if (url === undefined) {
     const redis = await startRedisProcess({ dataDir: config.dataDir, searchPath: config.searchPath, logger });
@@ -67,18 +73,31 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
 
   const askInfo = async (): Promise<string> =>
     String(await link.call('INFO', [], { deadlineMs: INFO_DEADLINE_MS }));
+  let databaseUrl = config.databaseUrl;
+  if (servesFiles && databaseUrl === undefined) {
+    const postgres = await startPostgresProcess({ dataDir: config.dataDir, logger });
+    stops.push((deadlineMs) => postgres.stop(deadlineMs));
+    databaseUrl = postgres.url;
+  }
+  const files = servesFiles ? await startFileService(config, url, databaseUrl!, VERSION, logger) : undefined;
+  if (files) stops.push((deadlineMs) => files.stop(deadlineMs));
   const host = new WorkerHost({ redisUrl: url, work, leaseMs: config.leaseMs, logger });
   const http = await serveHttp({
     host: config.host,
     port: config.port,
-    checks: { redis: () => ping(INFO_DEADLINE_MS), workers: host.check },
-    metrics: [processMetrics(), redisMetrics(askInfo), host.metrics],
+    checks: { redis: () => ping(INFO_DEADLINE_MS), workers: host.check, ...files?.checks },
+    metrics: [processMetrics(), redisMetrics(askInfo), host.metrics, ...(files?.metrics ?? [])],
+    files: files?.rest,
     logger,
   });
   stops.push((deadlineMs) => http.stop(deadlineMs));
   stops.push((deadlineMs) => host.stop(deadlineMs));
   await host.start();
   console.log(welcome(config, http.url, url, work));
+}
+
+function isLoopback(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|::1)$/.test(host);
 }
 
 /** Returns whether a stop has begun. */

@@ -1,0 +1,167 @@
+/**
+ * Everything about files in this process: records, store, uploads, and the relay of their events. Which of it runs depends on the
+ * roles; all of it works on the same database, store and Redis, in as many processes as there are.
+ */
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Logger } from '@sluice/base';
+import { RedisStreamSink, Relay } from '@sluice/events';
+import { openRecords, type Records } from '@sluice/records';
+import { RedisLink } from '@sluice/redis';
+import { Access, defaultTenant, type RestOptions } from '@sluice/rest';
+import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
+import { Uploads, type Hooks } from '@sluice/upload';
+import type { Config, S3Config } from './config.js';
+import { serverErrors } from './errors.js';
+import type { MetricsSource, ReadyCheck } from './http.js';
+
+/** The drive that every tenant has from the start. */
+export const FIRST_DRIVE = 'main';
+const DISK_BUCKET = 'disk';
+
+export interface FileService {
+  readonly checks: Record<string, ReadyCheck>;
+  readonly metrics: MetricsSource[];
+  /** What the HTTP interface needs, if this process answers it. */
+  readonly rest: RestOptions | undefined;
+  stop(deadlineMs: number): Promise<void>;
+}
+
+export async function startFileService(
+  config: Config,
+  redisUrl: string,
+  databaseUrl: string,
+  version: string,
+  logger: Logger,
+): Promise<FileService> {
+  const hooks = await loadHooks(config.uploadHooksFile);
+  const records = await openRecords({ url: databaseUrl, logger });
+  const stores = new Stores(config);
+  const uploads = new Uploads({
+    redis: redisUrl,
+    ...(config.chunksRedisUrl !== undefined && { chunksRedis: config.chunksRedisUrl }),
+    records,
+    storeOf: (drive) => stores.of(drive.bucket),
+    hooks,
+    logger,
+    workers: config.roles.has('uploads') ? config.uploadWorkers : 0,
+    settings: { budgetBytes: config.uploadBudgetBytes },
+  });
+  await makeFirstDrives(config, records, stores.defaultBucket);
+  await uploads.start();
+  const relay = config.roles.has('relay') ? startRelay(redisUrl, records, logger) : undefined;
+  const rest: RestOptions | undefined = config.roles.has('api')
+    ? {
+        uploads,
+        records,
+        storeOf: ({ bucket }) => stores.of(bucket),
+        access: new Access({ keys: config.keys, secret: config.secret ?? keptSecret(config.dataDir), rules: config.tenants }),
+        defaultBucket: stores.defaultBucket,
+        origins: config.origins,
+        ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
+        trustProxy: config.trustProxy,
+        logger,
+        version,
+      }
+    : undefined;
+  return {
+    checks: {
+      records: () => records.check(),
+      store: () => stores.of(stores.defaultBucket).check(),
+      uploads: () => uploads.check(),
+    },
+    metrics: [() => uploads.metrics().catch(() => ''), ...(relay ? [relay.metrics] : [])],
+    rest,
+    stop: async (deadlineMs) => {
+      await relay?.stop(deadlineMs);
+      await uploads.stop(deadlineMs);
+      stores.close();
+      await records.close();
+    },
+  };
+}
+
+function startRelay(redisUrl: string, records: Records, logger: Logger) {
+  const redis = new RedisLink(redisUrl, { name: 'sluice-events' });
+  const relay = new Relay({ records, sink: new RedisStreamSink({ redis }), logger });
+  void relay.start();
+  return {
+    metrics: async () => relay.metrics(),
+    stop: async (deadlineMs: number) => {
+      await relay.stop(deadlineMs);
+      redis.close();
+    },
+  };
+}
+
+/** One store per bucket, or the data folder. */
+class Stores {
+  readonly defaultBucket: string;
+  readonly #s3: S3Config | undefined;
+  readonly #folder: string;
+  readonly #known = new Map<string, ObjectStore>();
+
+  constructor({ s3, dataDir }: Config) {
+    this.#s3 = s3;
+    this.#folder = join(dataDir, 'objects');
+    this.defaultBucket = s3?.bucket ?? DISK_BUCKET;
+  }
+
+  of(bucket: string): ObjectStore {
+    let store = this.#known.get(bucket);
+    if (!store) {
+      store = this.#s3 ? s3Store(this.#s3, bucket) : new DiskStore({ folder: this.#folder });
+      this.#known.set(bucket, store);
+    }
+    return store;
+  }
+
+  close(): void {
+    for (const store of this.#known.values()) store.close();
+  }
+}
+
+function s3Store(s3: S3Config, bucket: string): ObjectStore {
+  const { endpoint, region, accessKeyId, secretAccessKey, pathStyle, equalParts, maxParts } = s3;
+  return new S3Store({
+    bucket,
+    region,
+    forcePathStyle: pathStyle,
+    ...(endpoint !== undefined && { endpoint }),
+    ...(accessKeyId !== undefined && secretAccessKey !== undefined && { credentials: { accessKeyId, secretAccessKey } }),
+    ...(equalParts && { equalParts }),
+    ...(maxParts !== undefined && { maxParts }),
+  });
+}
+
+async function makeFirstDrives(config: Config, records: Records, bucket: string): Promise<void> {
+  const tenants = config.keys.length > 0 ? new Set(config.keys.map(({ tenant }) => tenant)) : [defaultTenant];
+  for (const tenant of tenants)
+    await records.drives.create({ tenant, name: FIRST_DRIVE, bucket, prefix: `${tenant}/${FIRST_DRIVE}/` });
+}
+
+/** Tokens and links outlive a restart, so what signs them does too. */
+function keptSecret(dataDir: string): string {
+  const file = join(dataDir, 'secret');
+  if (!existsSync(file)) {
+    mkdirSync(dataDir, { recursive: true });
+    writeFileSync(file, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' });
+  }
+  return readFileSync(file, 'utf8');
+}
+
+async function loadHooks(file: string | undefined): Promise<Hooks> {
+  if (file === undefined) return {};
+  let module: Hooks;
+  try {
+    module = (await import(pathToFileURL(file).href)) as Hooks;
+  } catch (error) {
+    throw serverErrors.BAD_HOOKS({ file, reason: `it cannot be loaded: ${String(error)}` }, { cause: error });
+  }
+  const { beforeAccept, afterComplete } = module;
+  if (typeof (beforeAccept ?? afterComplete) !== 'function')
+    throw serverErrors.BAD_HOOKS({ file, reason: 'it exports neither a function beforeAccept nor afterComplete' });
+  return { ...(beforeAccept && { beforeAccept }), ...(afterComplete && { afterComplete }) };
+}
