@@ -6,3 +6,18 @@ export { startProxy, type Proxy, type LoseRepliesOptions } from './proxy.js';
 export { waitUntil, type WaitOptions } from './waitUntil.js';
 export { freePort } from './freePort.js';
 export { spawnOwned, makeOwnedFolder } from './janitor.js';
+export {
+  startVersitygw,
+  VERSITYGW_VERSION,
+  versitygwProblem,
+  type Versitygw,
+  type VersitygwOptions,
+} from './versitygw.js';
+export {
+  startS3Faults,
+  type S3Fault,
+  type S3FaultRule,
+  type S3Faults,
+  type S3Operation,
+  type S3Request,
+} from './s3Faults.js';
