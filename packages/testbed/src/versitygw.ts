@@ -60,7 +60,7 @@ export function versitygwProblem(): string | undefined {
     accessSync(versitygwFile(), constants.X_OK);
     return undefined;
   } catch {
-    return `no versitygw ${VERSITYGW_VERSION}: install Go and run npm test, which builds it`;
+    return `no Go toolchain: versitygw ${VERSITYGW_VERSION} was not built; install Go and run npm test`;
   }
 }
 
@@ -82,7 +82,7 @@ export async function startVersitygw(options: VersitygwOptions = {}): Promise<Ve
 
 /** Where scripts/prepare.mjs puts the program. */
 function versitygwFile(): string {
-  const cache = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
+  const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
   return join(cache, 'sluice', 'bin', `versitygw-${VERSITYGW_VERSION}`);
 }
 
