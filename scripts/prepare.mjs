@@ -1,13 +1,24 @@
 /**
  * Brings a fresh clone to the point where compiled code can run: Node's version, npm dependencies, the programs
- * from outside npm (Redis), and the build. Every step looks first and works only if something is missing, so that
+ * from outside npm (Redis, versitygw), and the build. Every step looks first and works only if something is missing, so that
  * the second run costs less than a second.
  *
  * Plain JavaScript without dependencies, because it runs before there are any. All it says goes to standard error:
  * standard output belongs to the command that was asked for.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -34,12 +45,16 @@ const OPENSSL = {
   hint: 'install openssl',
 };
 
+/** The S3 server of the tests. The testbed looks for it in the same place (`packages/testbed/src/versitygw.ts`). */
+const VERSITYGW = { module: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' };
+
 /** What a command needs before it can run; `build: false` leaves compiling to the caller. */
-export async function prepare({ redis = false, openssl = false, build = true } = {}) {
+export async function prepare({ redis = false, openssl = false, versitygw = false, build = true } = {}) {
   checkNode();
   await installDependencies();
   if (redis) await provide(REDIS);
   if (openssl) await provide(OPENSSL);
+  if (versitygw) await provideVersitygw();
   if (build && (await compile()) !== 0) stopWith('the build failed');
 }
 
@@ -130,6 +145,30 @@ function dependenciesMatchLock() {
 async function provide(wanted) {
   if (!wanted.programs.some(onPath)) await install(wanted);
   if (wanted.lowestMajor) checkMajor(wanted);
+}
+
+/**
+ * Builds versitygw once per machine. It is built beside its place and moved there when it is whole, so that two builds at the same
+ * time do no harm. Without Go the tests of S3 are skipped, which counts as failed with CI=true; everything else works.
+ */
+async function provideVersitygw() {
+  const { module, version } = VERSITYGW;
+  const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sluice', 'bin');
+  const program = join(folder, `versitygw-${version}`);
+  if (existsSync(program)) return;
+  if (!onPath('go'))
+    return say('skipped: tests of S3, because there is no Go toolchain to build versitygw with');
+  mkdirSync(folder, { recursive: true });
+  const bench = mkdtempSync(join(folder, 'build-'));
+  try {
+    const env = { ...process.env, GOBIN: bench };
+    const title = `building versitygw ${version}, once (some minutes)`;
+    const code = await run('go', ['install', `${module}@${version}`], { title, env });
+    if (code === 0) renameSync(join(bench, 'versitygw'), program);
+    else say('skipped: tests of S3, because versitygw could not be built; the reason is above');
+  } finally {
+    rmSync(bench, { recursive: true, force: true });
+  }
 }
 
 /** `Redis server v=7.0.15 sha=…` */

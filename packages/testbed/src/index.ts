@@ -13,3 +13,17 @@ export {
   type PostgresServer,
   type PostgresOptions,
 } from './postgres.js';
+  startVersitygw,
+  VERSITYGW_VERSION,
+  versitygwProblem,
+  type Versitygw,
+  type VersitygwOptions,
+} from './versitygw.js';
+export {
+  startS3Faults,
+  type S3Fault,
+  type S3FaultRule,
+  type S3Faults,
+  type S3Operation,
+  type S3Request,
+} from './s3Faults.js';
