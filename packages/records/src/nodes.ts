@@ -84,8 +84,9 @@ export class Nodes {
     page: ListNodes = {},
   ): Promise<NodeRecord[]> {
     if (parentId !== null && !isNodeId(parentId)) return [];
+    const root = driveIdOf(tenant, drive);
     let question = this.inDrive(tenant, drive)
-      .where('parent_id', parentId === null ? 'is' : '=', parentId)
+      .where(({ fn }) => fn.coalesce('parent_id', 'drive_id'), '=', parentId ?? root)
       .where('name', '>', page.after ?? '')
       .orderBy('name')
       .limit(pageSize(page.limit));
@@ -132,13 +133,13 @@ export class Nodes {
   }
 
   private inDrive(tenant: string, drive: string) {
-    const driveId = build
-      .selectFrom('drives')
-      .select('drives.id')
-      .where('tenant', '=', tenant)
-      .where('name', '=', drive.normalize('NFC'));
-    return build.selectFrom('nodes').selectAll().where('drive_id', '=', driveId);
+    return build.selectFrom('nodes').selectAll().where('drive_id', '=', driveIdOf(tenant, drive));
   }
+}
+
+function driveIdOf(tenant: string, drive: string) {
+  const named = build.selectFrom('drives').select('drives.id').where('tenant', '=', tenant);
+  return named.where('name', '=', drive.normalize('NFC'));
 }
 
 export function checkPlace(place: Place): object {
