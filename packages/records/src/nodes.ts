@@ -108,7 +108,7 @@ export class Nodes {
 
   /** Moves or renames, with everything below. A node that is already there is returned as it is. */
   async move({ tenant, id, parentId, name }: MoveNode): Promise<{ node: NodeRecord; changed: boolean }> {
-    if (!isNodeId(id)) throw recordsErrors.NODE_NOT_FOUND({ node: String(id) });
+    if (!isNodeId(id)) throw recordsErrors.NODE_NOT_FOUND({ node: id });
     if (parentId && !isNodeId(parentId)) throw recordsErrors.NODE_NOT_FOUND({ node: parentId });
     const answer = await this.database.call<{ node: NodeRow; changed: boolean }>('sluice_move', {
       tenant,
@@ -143,9 +143,8 @@ function driveIdOf(tenant: string, drive: string) {
 }
 
 export function checkPlace(place: Place): object {
-  if ('path' in place) return { path: checkPath(place.path) };
-  const { parentId, name } = place;
-  if (parentId !== null && !isNodeId(parentId))
-    throw recordsErrors.NODE_NOT_FOUND({ node: String(parentId) });
+  if ('path' in place && place.path !== undefined) return { path: checkPath(place.path) };
+  const { parentId, name } = place as { parentId: string | null; name: string };
+  if (parentId !== null && !isNodeId(parentId)) throw recordsErrors.NODE_NOT_FOUND({ node: parentId });
   return { parentId, name: checkName(name) };
 }
