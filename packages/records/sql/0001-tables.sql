@@ -41,7 +41,9 @@ CREATE TABLE nodes (
   updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE UNIQUE INDEX nodes_path ON nodes (drive_id, path);
-CREATE INDEX nodes_children ON nodes (drive_id, parent_id, name);
+-- The drive stands for the root. It must not lead this index: while a table has no statistics, PostgreSQL takes any index that
+-- begins with the drive for as good as nodes_path, keeps that plan, and reads the whole drive for one path.
+CREATE INDEX nodes_children ON nodes ((coalesce(parent_id, drive_id)), name);
 CREATE UNIQUE INDEX nodes_client_node_id ON nodes (drive_id, client_node_id) WHERE client_node_id IS NOT NULL;
 
 -- `base_version` is the version a node had when it was deleted under an open upload: should the upload bring it back, its

@@ -9,7 +9,7 @@
  */
 import { isSluiceError, silentLogger, sleep, type Logger } from '@sluice/base';
 import type { CompiledQuery } from 'kysely';
-import pg from 'pg';
+import { Client, DatabaseError, Pool, types as postgresTypes, type ClientConfig } from 'pg';
 import { recordsErrors, refusal } from './errors.js';
 
 export const DEFAULT_DEADLINE_MS = 10_000;
@@ -36,7 +36,7 @@ export interface CallOptions {
 /** Sizes and counters fit into a double: 2^53 bytes are eight pebibytes. */
 const types = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === INT8_OID && format !== 'binary' ? Number : pg.types.getTypeParser(oid, format),
+    oid === INT8_OID && format !== 'binary' ? Number : postgresTypes.getTypeParser(oid, format),
 };
 
 /** How often a call that met this error should be tried again. */
@@ -44,18 +44,20 @@ type Verdict = 'refused' | 'collision' | 'unavailable';
 
 export class Database {
   readonly deadlineMs: number;
-  private readonly pool: pg.Pool;
+  private readonly pool: Pool;
   private readonly logger: Logger;
   private closed = false;
 
   constructor(private readonly options: DatabaseOptions) {
     this.deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
     this.logger = options.logger ?? silentLogger;
-    this.pool = new pg.Pool({
+    this.pool = new Pool({
       ...this.settings(),
       max: options.poolSize ?? DEFAULT_POOL_SIZE,
       idleTimeoutMillis: IDLE_MS,
     });
+    // A connection at work that is lost tells its query; without a listener it would also end this process.
+    this.pool.on('connect', (client) => client.on('error', () => {}));
     // An idle connection that the server ends is no trouble: the pool has already forgotten it.
     this.pool.on('error', (error) => this.logger.debug({ error }, 'an idle connection to PostgreSQL ended'));
   }
@@ -111,7 +113,7 @@ export class Database {
   }
 
   /** Work on a connection of its own, in one transaction that ends with it. Its queries may take as long as is said. */
-  async alone<T>(what: string, limitMs: number, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  async alone<T>(what: string, limitMs: number, work: (client: Client) => Promise<T>): Promise<T> {
     const client = await this.connectAlone(`sluice ${what}`, limitMs);
     try {
       await client.query(`BEGIN; SET LOCAL statement_timeout = ${limitMs}`);
@@ -127,9 +129,9 @@ export class Database {
   }
 
   /** A connection outside the pool, for locks and notifications that belong to a connection. Its owner ends it. */
-  async connectAlone(name: string, queryLimitMs = this.deadlineMs): Promise<pg.Client> {
+  async connectAlone(name: string, queryLimitMs = this.deadlineMs): Promise<Client> {
     if (this.closed) throw recordsErrors.RECORDS_CLOSED({ what: name });
-    const client = new pg.Client({ ...this.settings(), application_name: name, query_timeout: queryLimitMs });
+    const client = new Client({ ...this.settings(), application_name: name, query_timeout: queryLimitMs });
     client.on('error', () => {});
     try {
       await client.connect();
@@ -175,7 +177,7 @@ export class Database {
     }
   }
 
-  private settings(): pg.ClientConfig {
+  private settings(): ClientConfig {
     return {
       connectionString: this.options.url,
       connectionTimeoutMillis: Math.min(CONNECT_MS, this.deadlineMs),
@@ -189,7 +191,7 @@ export class Database {
 }
 
 /** Ends a connection without waiting for anybody. */
-export function abandon(client: pg.Client): void {
+export function abandon(client: Client): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection;
   stream.destroy();
 }
@@ -208,7 +210,7 @@ function judge(error: unknown): Verdict {
 
 /** The SQLSTATE of an answer of PostgreSQL; undefined for a trouble of the connection. */
 function codeOf(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined;
+  return error instanceof DatabaseError ? error.code : undefined;
 }
 
 function reasonOf(error: unknown): string {
@@ -217,7 +219,7 @@ function reasonOf(error: unknown): string {
 }
 
 function explain(what: string, error: unknown): Error {
-  const { code, message, detail, constraint } = error as pg.DatabaseError;
+  const { code, message, detail, constraint } = error as DatabaseError;
   if (code === 'SLUIC') {
     const known = refusal(message, detail, error);
     if (known) return known;

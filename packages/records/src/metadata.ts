@@ -30,9 +30,9 @@ export function checkMetadata(metadata: Metadata | undefined): Metadata {
     if (typeof value !== 'string') refuse(`the value of ${shown} is no string`);
     const wrong = wrongWith(key, MAX_METADATA_KEY_BYTES);
     if (wrong) refuse(`the key ${shown} ${wrong}`);
-    const wrongValue = wrongWith(value as string, MAX_METADATA_VALUE_BYTES);
+    const wrongValue = wrongWith(value, MAX_METADATA_VALUE_BYTES);
     if (wrongValue) refuse(`the value of ${shown} ${wrongValue}`);
-    kept[key] = value as string;
+    kept[key] = value;
   }
   return kept;
 }
@@ -69,7 +69,7 @@ export function isNodeId(id: string): boolean {
 
 /** Why something ended. It may come from anywhere, and ending must not fail because of it: it is cleaned, not refused. */
 export function cleanReason(reason: string): string {
-  return String(reason)
+  return reason
     .replace(/\p{Surrogate}/gu, '\uFFFD')
     .replace(/\p{Control}+/gu, ' ')
     .slice(0, MAX_REASON_CHARACTERS)

@@ -84,8 +84,9 @@ export class Nodes {
     page: ListNodes = {},
   ): Promise<NodeRecord[]> {
     if (parentId !== null && !isNodeId(parentId)) return [];
+    const root = driveIdOf(tenant, drive);
     let question = this.inDrive(tenant, drive)
-      .where('parent_id', parentId === null ? 'is' : '=', parentId)
+      .where(({ fn }) => fn.coalesce('parent_id', 'drive_id'), '=', parentId ?? root)
       .where('name', '>', page.after ?? '')
       .orderBy('name')
       .limit(pageSize(page.limit));
@@ -107,7 +108,7 @@ export class Nodes {
 
   /** Moves or renames, with everything below. A node that is already there is returned as it is. */
   async move({ tenant, id, parentId, name }: MoveNode): Promise<{ node: NodeRecord; changed: boolean }> {
-    if (!isNodeId(id)) throw recordsErrors.NODE_NOT_FOUND({ node: String(id) });
+    if (!isNodeId(id)) throw recordsErrors.NODE_NOT_FOUND({ node: id });
     if (parentId && !isNodeId(parentId)) throw recordsErrors.NODE_NOT_FOUND({ node: parentId });
     const answer = await this.database.call<{ node: NodeRow; changed: boolean }>('sluice_move', {
       tenant,
@@ -132,19 +133,18 @@ export class Nodes {
   }
 
   private inDrive(tenant: string, drive: string) {
-    const driveId = build
-      .selectFrom('drives')
-      .select('drives.id')
-      .where('tenant', '=', tenant)
-      .where('name', '=', drive.normalize('NFC'));
-    return build.selectFrom('nodes').selectAll().where('drive_id', '=', driveId);
+    return build.selectFrom('nodes').selectAll().where('drive_id', '=', driveIdOf(tenant, drive));
   }
 }
 
+function driveIdOf(tenant: string, drive: string) {
+  const named = build.selectFrom('drives').select('drives.id').where('tenant', '=', tenant);
+  return named.where('name', '=', drive.normalize('NFC'));
+}
+
 export function checkPlace(place: Place): object {
-  if ('path' in place) return { path: checkPath(place.path) };
-  const { parentId, name } = place;
-  if (parentId !== null && !isNodeId(parentId))
-    throw recordsErrors.NODE_NOT_FOUND({ node: String(parentId) });
+  if ('path' in place && place.path !== undefined) return { path: checkPath(place.path) };
+  const { parentId, name } = place as { parentId: string | null; name: string };
+  if (parentId !== null && !isNodeId(parentId)) throw recordsErrors.NODE_NOT_FOUND({ node: parentId });
   return { parentId, name: checkName(name) };
 }

@@ -9,7 +9,7 @@
  * transaction: PostgreSQL lets transactions with a NOTIFY commit one after the other, each with its own wait for the disk.
  * A wake-up that gets lost is made up for by the leader looking now and then.
  */
-import type pg from 'pg';
+import type { Client } from 'pg';
 import { abandon, type Database } from './database.js';
 import { build } from './schema.js';
 
@@ -84,7 +84,7 @@ export class Outbox {
 
 export class Leadership {
   constructor(
-    private readonly client: pg.Client,
+    private readonly client: Client,
     private readonly database: Database,
   ) {}
 

@@ -138,7 +138,7 @@ export class Uploads {
     if (raised) return toUpload(raised);
     const question = build.selectFrom('uploads').selectAll().where('id', '=', id);
     const [row] = await this.database.ask('get an upload', question);
-    if (!row) throw recordsErrors.UPLOAD_NOT_FOUND({ upload: String(id) });
+    if (!row) throw recordsErrors.UPLOAD_NOT_FOUND({ upload: id });
     if (row.status !== 'OPEN') return toUpload(row);
     throw recordsErrors.UPLOAD_FENCED({ upload: id, fence, known: row.fence });
   }
@@ -220,7 +220,7 @@ function beginArguments(upload: Beginning): object {
     id: checkText('id', upload.id),
     tenant: checkText('tenant', upload.tenant),
     owner: checkOptionalText('owner', upload.owner),
-    drive: String(upload.drive).normalize('NFC'),
+    drive: checkText('drive', upload.drive).normalize('NFC'),
     ...checkPlace(upload),
     objectKey: checkText('objectKey', upload.objectKey),
     declaredSize: checkOptionalCount('declaredSize', upload.declaredSize),

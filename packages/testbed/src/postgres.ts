@@ -18,7 +18,7 @@ import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, sy
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { arch, platform } from 'node:os';
-import pg from 'pg';
+import { Client, escapeIdentifier } from 'pg';
 import { freePort } from './freePort.js';
 import { makeOwnedFolder, spawnOwned } from './janitor.js';
 import { waitUntil } from './waitUntil.js';
@@ -130,12 +130,12 @@ class LocalPostgres implements PostgresServer {
   }
 
   async createDatabase(name = `db_${randomUUID().replaceAll('-', '')}`): Promise<string> {
-    await this.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`);
+    await this.query(`CREATE DATABASE ${escapeIdentifier(name)}`);
     return this.url.replace(/postgres$/, encodeURIComponent(name));
   }
 
   async query(sql: string, values: unknown[] = [], url = this.url): Promise<Record<string, unknown>[]> {
-    const client = new pg.Client({
+    const client = new Client({
       connectionString: url,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     });

@@ -1,0 +1,117 @@
+/** PostgreSQL away, frozen, restarted, and replies that never arrive: a typed error in time, or the right answer. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { isSluiceError } from '@sluice/base';
+import { freePort, startPostgres, startProxy, type PostgresServer } from '@sluice/testbed';
+import { openRecords, type Records, type StoreWhole } from '../src/index.js';
+import { startLossyProxy } from './lossyProxy.js';
+
+let server: PostgresServer;
+before(async () => {
+  server = await startPostgres();
+});
+after(() => server.stop());
+
+const isUnavailable = (error: unknown): boolean =>
+  isSluiceError(error, 'RECORDS_UNAVAILABLE') && error.retryable;
+
+function whole(path: string): StoreWhole {
+  const id = randomUUID();
+  const object = { size: 1, etag: 'e', contentType: 'text/plain' };
+  return { id, tenant: 't', drive: 'd', path, objectKey: id, ifExists: 'replace', ...object };
+}
+
+async function open(url: string, deadlineMs?: number): Promise<Records> {
+  const records = await openRecords({ url, ...(deadlineMs !== undefined && { deadlineMs }) });
+  await records.drives.create({ tenant: 't', name: 'd', bucket: 'b' });
+  return records;
+}
+
+async function within<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  const began = performance.now();
+  try {
+    return await work();
+  } finally {
+    const took = performance.now() - began;
+    assert.ok(took < ms, `took ${took} ms`);
+  }
+}
+
+test('a server that is not there is reported in time, and wrong credentials at once', async () => {
+  const nobody = `postgres://sluice@127.0.0.1:${await freePort()}/x`;
+  await within(3_000, () => assert.rejects(openRecords({ url: nobody, deadlineMs: 500 }), isUnavailable));
+  const unknown = server.url.replace('sluice@', 'stranger@');
+  await within(3_000, () =>
+    assert.rejects(openRecords({ url: unknown }), (error) => isSluiceError(error, 'RECORDS_REFUSED')),
+  );
+});
+
+test('a server that does not answer is reported in time, and the next call works once it does', async () => {
+  const proxy = await startProxy(server.port);
+  const url = (await server.createDatabase()).replace(String(server.port), String(proxy.port));
+  const records = await open(url, 1_000);
+  proxy.blackHole(true);
+  await within(4_000, () => assert.rejects(records.uploads.storeWhole(whole('a')), isUnavailable));
+  await within(4_000, () => assert.rejects(records.check(), isUnavailable));
+  proxy.heal();
+  proxy.cut();
+  assert.equal((await records.uploads.storeWhole(whole('a'))).node!.status, 'ACTIVE');
+  await records.check();
+  await records.close();
+  await proxy.stop();
+});
+
+test('a restart in the middle of many calls is waited out, and each call happened once', async () => {
+  const own = await startPostgres();
+  const url = await own.createDatabase();
+  const records = await open(url, 20_000);
+  const requests = Array.from({ length: 300 }, (_, i) => whole(`dir${i % 5}/f${i}`));
+  const stored = Promise.all(requests.map((request) => records.uploads.storeWhole(request)));
+  await own.restart();
+  await own.kill9();
+  await own.restart();
+  assert.ok((await stored).every(({ node }) => node!.version === 1));
+  assert.deepEqual(await records.uploads.usage('t'), { bytes: 300, files: 300 });
+  assert.equal((await records.outbox.state()).waiting, 900);
+  await records.close();
+  await own.stop();
+});
+
+test('a commit whose reply was lost is repeated and happens once', async () => {
+  const proxy = await startLossyProxy(server.port);
+  const url = await server.createDatabase();
+  const records = await open(url.replace(String(server.port), String(proxy.port)));
+  proxy.loseReplyTo('sluice_store_whole');
+  const { node, replayed } = await records.uploads.storeWhole(whole('a'));
+  assert.deepEqual([node!.version, replayed], [1, true]);
+  assert.equal(proxy.lost, 1);
+  const { upload } = await records.uploads.begin(whole('b'));
+  proxy.loseReplyTo('sluice_activate');
+  const object = { size: 1, etag: 'e', contentType: 'text/plain' };
+  const { result } = await records.uploads.activate({ id: upload.id, fence: 0, ...object });
+  assert.equal(result.version, 1);
+  proxy.loseReplyTo('sluice_move');
+  assert.equal((await records.nodes.move({ tenant: 't', id: node!.id, name: 'c' })).node.version, 2);
+  proxy.loseReplyTo('sluice_delete');
+  await records.nodes.delete({ tenant: 't', id: node!.id });
+  proxy.loseReplyTo('sluice_end');
+  const { upload: other } = await records.uploads.begin(whole('d'));
+  assert.equal(
+    (await records.uploads.end({ id: other.id, status: 'FAILED', reason: 'x' })).upload.status,
+    'FAILED',
+  );
+  assert.equal(proxy.lost, 5);
+  assert.deepEqual(await records.uploads.usage('t'), { bytes: 1, files: 1 });
+  const rows = await server.query('SELECT event_id FROM outbox', [], url);
+  assert.equal(rows.length, 3 + 3 + 2 + 2);
+  await records.close();
+  await proxy.stop();
+});
+
+test('a closed connection says so', async () => {
+  const records = await open(await server.createDatabase());
+  await records.close();
+  await records.close();
+  await assert.rejects(records.check(), (error) => isSluiceError(error, 'RECORDS_CLOSED'));
+});

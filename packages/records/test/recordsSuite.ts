@@ -1,0 +1,623 @@
+/** What records promise, asked of any PostgreSQL: the packaged one and Debian's run the same tests. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { isSluiceError } from '@sluice/base';
+import type { PostgresServer } from '@sluice/testbed';
+import { openRecords, type BeginUpload, type Records, type StoreWhole } from '../src/index.js';
+
+const DRIVE = 'files';
+
+/** A tenant of its own for each test, so that all can share a database. */
+function newTenant(): string {
+  return `tenant-${randomUUID()}`;
+}
+
+const code = (wanted: string) => (error: unknown) => {
+  assert.ok(isSluiceError(error, wanted), `${wanted} was expected, not ${String(error)}`);
+  return true;
+};
+
+export function recordsSuite(
+  title: string,
+  start: () => Promise<PostgresServer>,
+  skip: string | false,
+): void {
+  describe(title, { skip }, () => {
+    let server: PostgresServer;
+    let url: string;
+    let records: Records;
+
+    before(async () => {
+      server = await start();
+      url = await server.createDatabase();
+      records = await openRecords({ url });
+    });
+    after(async () => {
+      await records?.close();
+      await server?.stop();
+    });
+
+    async function newDrive(): Promise<string> {
+      const tenant = newTenant();
+      await records.drives.create({ tenant, name: DRIVE, bucket: 'bucket' });
+      return tenant;
+    }
+
+    function beginning(tenant: string, path: string, more: Partial<BeginUpload> = {}): BeginUpload {
+      const id = randomUUID();
+      return { id, tenant, drive: DRIVE, path, objectKey: `objects/${id}`, ifExists: 'replace', ...more };
+    }
+
+    function whole(tenant: string, path: string, more: Partial<StoreWhole> = {}): StoreWhole {
+      return {
+        ...beginning(tenant, path),
+        size: 10,
+        etag: '"e"',
+        contentType: 'text/plain',
+        ...more,
+      };
+    }
+
+    const object = { size: 10, etag: '"e"', contentType: 'text/plain' };
+
+    async function eventsOf(tenant: string): Promise<Record<string, unknown>[]> {
+      const sql = `SELECT payload FROM outbox WHERE payload->>'tenant' = $1 ORDER BY seq`;
+      const rows = await server.query(sql, [tenant], url);
+      return rows.map(({ payload }) => payload as Record<string, unknown>);
+    }
+
+    const idsOf = (events: Record<string, unknown>[]): string[] =>
+      events.map(({ eventId }) => eventId as string);
+
+    async function doomed(): Promise<string[]> {
+      const rows = await server.query('SELECT object_key FROM doomed_objects', [], url);
+      return rows.map((row) => row['object_key'] as string);
+    }
+
+    test('processes that start at once all find the schema, and it is made once', async () => {
+      const fresh = await server.createDatabase();
+      const opened = await Promise.all([1, 2, 3, 4].map(() => openRecords({ url: fresh, poolSize: 2 })));
+      const rows = await server.query('SELECT version FROM sluice_migrations ORDER BY version', [], fresh);
+      const versions = Array.from({ length: opened[0]!.schemaVersion }, (_, index) => ({
+        version: index + 1,
+      }));
+      assert.deepEqual(rows, versions);
+      await Promise.all(opened.map((each) => each.close()));
+    });
+
+    test('a schema that is newer than the program is refused and left alone', async () => {
+      const fresh = await server.createDatabase();
+      await (await openRecords({ url: fresh })).close();
+      await server.query(`INSERT INTO sluice_migrations (version, name) VALUES (9999, 'later')`, [], fresh);
+      await assert.rejects(openRecords({ url: fresh }), code('SCHEMA_TOO_NEW'));
+    });
+
+    test('creating a drive twice gives one drive; other settings are refused', async () => {
+      const tenant = newTenant();
+      const wanted = { tenant, name: 'photos', bucket: 'b', prefix: 'p/' };
+      const [one, two] = await Promise.all([records.drives.create(wanted), records.drives.create(wanted)]);
+      assert.equal(one.id, two.id);
+      await assert.rejects(records.drives.create({ ...wanted, bucket: 'other' }), code('DRIVE_CONFLICT'));
+      assert.deepEqual(
+        (await records.drives.list(tenant)).map(({ name }) => name),
+        ['photos'],
+      );
+      assert.equal(await records.drives.get(newTenant(), 'photos'), undefined);
+    });
+
+    test('a drive is deleted only when nothing is in it', async () => {
+      const tenant = await newDrive();
+      const { upload } = await records.uploads.begin(beginning(tenant, 'a'));
+      await assert.rejects(records.drives.delete(tenant, DRIVE), code('DRIVE_NOT_EMPTY'));
+      await records.uploads.end({ id: upload.id, status: 'CANCELLED', reason: 'test' });
+      assert.equal(await records.drives.delete(tenant, DRIVE), true);
+      assert.equal(await records.drives.delete(tenant, DRIVE), false);
+      await assert.rejects(records.uploads.begin(beginning(tenant, 'a')), code('DRIVE_NOT_FOUND'));
+    });
+
+    test('an upload begins with a pending node, its folders and one event', async () => {
+      const tenant = await newDrive();
+      const metadata = { camera: 'box' };
+      const request = beginning(tenant, 'a/b/c.txt', { declaredSize: 10, metadata, owner: 'ann' });
+      const { upload, node, isUpdate, replayed } = await records.uploads.begin(request);
+      assert.deepEqual([upload.status, node!.status, node!.version], ['OPEN', 'PENDING', 0]);
+      assert.deepEqual([isUpdate, replayed, node!.owner], [false, false, 'ann']);
+      assert.deepEqual({ ...node!.metadata }, metadata);
+      const folder = await records.nodes.getByPath(tenant, DRIVE, 'a/b');
+      assert.deepEqual([folder!.type, folder!.status, node!.parentId], ['FOLDER', 'ACTIVE', folder!.id]);
+      const [event, ...rest] = await eventsOf(tenant);
+      assert.deepEqual(rest, []);
+      assert.equal(event!['eventId'], `${upload.id}:initiated`);
+      assert.equal(event!['type'], 'repository.uploads.initiated');
+      assert.match(String(event!['occurredAt']), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    });
+
+    test('activation makes the node ACTIVE once, however often it is repeated', async () => {
+      const tenant = await newDrive();
+      const { upload, node } = await records.uploads.begin(beginning(tenant, 'a.txt'));
+      await records.uploads.raiseFence(upload.id, 7);
+      const activation = { id: upload.id, fence: 7, ...object, sha256: 'ab', crc64: 'cd' };
+      const answers = await Promise.all([1, 2, 3].map(() => records.uploads.activate(activation)));
+      assert.deepEqual(
+        answers.map(({ replayed }) => Number(replayed)).sort((a, b) => a - b),
+        [false, true, true],
+      );
+      for (const { result } of answers) assert.deepEqual(result, answers[0]!.result);
+      const active = await records.nodes.get(tenant, node!.id);
+      assert.deepEqual([active!.status, active!.version, active!.objectKey], ['ACTIVE', 1, upload.objectKey]);
+      assert.deepEqual([active!.sha256, active!.crc64, active!.size], ['ab', 'cd', 10]);
+      assert.deepEqual(await records.uploads.usage(tenant), { bytes: 10, files: 1 });
+      assert.deepEqual(idsOf(await eventsOf(tenant)), [
+        `${upload.id}:initiated`,
+        `${upload.id}:completed`,
+        `${node!.id}:1:created`,
+      ]);
+    });
+
+    test('a replacement keeps the old file until it is activated, and then dooms its object', async () => {
+      const tenant = await newDrive();
+      const first = await records.uploads.storeWhole(whole(tenant, 'a.txt'));
+      const { upload, isUpdate, previousVersion } = await records.uploads.begin(beginning(tenant, 'a.txt'));
+      assert.deepEqual([isUpdate, previousVersion, upload.nodeId], [true, 1, first.node!.id]);
+      const meanwhile = await records.nodes.get(tenant, first.node!.id);
+      assert.deepEqual([meanwhile!.status, meanwhile!.objectKey], ['ACTIVE', first.upload.objectKey]);
+      const second = await records.uploads.activate({ id: upload.id, fence: 0, ...object, size: 25 });
+      assert.deepEqual([second.isUpdate, second.node!.version, second.node!.id], [true, 2, first.node!.id]);
+      assert.ok((await doomed()).includes(first.upload.objectKey));
+      assert.deepEqual(await records.uploads.usage(tenant), { bytes: 25, files: 1 });
+      assert.equal((await eventsOf(tenant)).at(-1)!['eventId'], `${first.node!.id}:2:updated`);
+    });
+
+    test('two open uploads to one path are allowed, and the last activation wins', async () => {
+      const tenant = await newDrive();
+      const [one, two] = await Promise.all([
+        records.uploads.begin(beginning(tenant, 'new/a.txt')),
+        records.uploads.begin(beginning(tenant, 'new/a.txt')),
+      ]);
+      assert.equal(one.upload.nodeId, two.upload.nodeId);
+      await records.uploads.activate({ id: two.upload.id, fence: 0, ...object });
+      const last = await records.uploads.activate({ id: one.upload.id, fence: 0, ...object });
+      assert.deepEqual([last.node!.version, last.node!.objectKey], [2, one.upload.objectKey]);
+      assert.ok((await doomed()).includes(two.upload.objectKey));
+    });
+
+    test('"fail" never overwrites, neither when it begins nor when it is activated', async () => {
+      const tenant = await newDrive();
+      const careful = await records.uploads.begin(beginning(tenant, 'a.txt', { ifExists: 'fail' }));
+      await records.uploads.storeWhole(whole(tenant, 'a.txt'));
+      await assert.rejects(
+        records.uploads.begin(beginning(tenant, 'a.txt', { ifExists: 'fail' })),
+        code('NODE_EXISTS'),
+      );
+      const late = { id: careful.upload.id, fence: 0, ...object };
+      await assert.rejects(records.uploads.activate(late), code('NODE_EXISTS'));
+      assert.equal((await records.nodes.getByPath(tenant, DRIVE, 'a.txt'))!.version, 1);
+    });
+
+    test('an activation with an older fence is refused and changes nothing', async () => {
+      const tenant = await newDrive();
+      const { upload, node } = await records.uploads.begin(beginning(tenant, 'a.txt'));
+      assert.equal((await records.uploads.raiseFence(upload.id, 5)).fence, 5);
+      assert.equal((await records.uploads.raiseFence(upload.id, 5)).fence, 5);
+      await assert.rejects(records.uploads.raiseFence(upload.id, 4), code('UPLOAD_FENCED'));
+      await assert.rejects(
+        records.uploads.activate({ id: upload.id, fence: 4, ...object }),
+        code('UPLOAD_FENCED'),
+      );
+      assert.equal((await records.nodes.get(tenant, node!.id))!.status, 'PENDING');
+      await records.uploads.activate({ id: upload.id, fence: 5, ...object });
+      assert.equal((await records.uploads.raiseFence(upload.id, 9)).status, 'COMPLETED');
+      await assert.rejects(records.uploads.raiseFence('nobody', 1), code('UPLOAD_NOT_FOUND'));
+    });
+
+    test('an object that is not what was announced is refused', async () => {
+      const tenant = await newDrive();
+      const request = beginning(tenant, 'a', { declaredSize: 11, sha256: 'aa' });
+      const { upload } = await records.uploads.begin(request);
+      const activation = { id: upload.id, fence: 0, ...object };
+      await assert.rejects(records.uploads.activate(activation), code('SIZE_MISMATCH'));
+      await assert.rejects(
+        records.uploads.activate({ ...activation, size: 11, sha256: 'bb' }),
+        code('DIGEST_MISMATCH'),
+      );
+      await records.uploads.activate({ ...activation, size: 11, sha256: 'aa' });
+    });
+
+    test('an upload that ended cannot be activated, and its node is as it was before', async () => {
+      const tenant = await newDrive();
+      for (const status of ['CANCELLED', 'EXPIRED', 'FAILED'] as const) {
+        const { upload, node } = await records.uploads.begin(beginning(tenant, `${status}.txt`));
+        const ended = await records.uploads.end({ id: upload.id, status, reason: 'tired\nof it\u0000' });
+        assert.deepEqual(
+          [ended.changed, ended.upload.status, ended.upload.reason],
+          [true, status, 'tired of it '],
+        );
+        const again = await records.uploads.end({ id: upload.id, status: 'FAILED', reason: 'again' });
+        assert.deepEqual([again.changed, again.upload.status], [false, status]);
+        const left = await records.nodes.get(tenant, node!.id);
+        assert.equal(left?.status, status === 'FAILED' ? 'FAILED' : undefined);
+        const late = { id: upload.id, fence: 0, ...object };
+        await assert.rejects(records.uploads.activate(late), code('UPLOAD_ENDED'));
+        assert.equal((await eventsOf(tenant)).at(-1)!['eventId'], `${upload.id}:failed`);
+        assert.ok((await doomed()).includes(upload.objectKey));
+      }
+      const retry = await records.uploads.begin(beginning(tenant, 'FAILED.txt'));
+      assert.equal(retry.node!.status, 'PENDING');
+    });
+
+    test('ending one of two uploads leaves the node to the other', async () => {
+      const tenant = await newDrive();
+      const one = await records.uploads.begin(beginning(tenant, 'a'));
+      const two = await records.uploads.begin(beginning(tenant, 'a'));
+      await records.uploads.end({ id: one.upload.id, status: 'CANCELLED', reason: '' });
+      assert.equal((await records.nodes.get(tenant, two.upload.nodeId))!.status, 'PENDING');
+      const { node } = await records.uploads.activate({ id: two.upload.id, fence: 0, ...object });
+      assert.equal(node!.version, 1);
+    });
+
+    test('ending a replacement leaves the file that was there', async () => {
+      const tenant = await newDrive();
+      const { node } = await records.uploads.storeWhole(whole(tenant, 'a'));
+      const { upload } = await records.uploads.begin(beginning(tenant, 'a'));
+      await records.uploads.end({ id: upload.id, status: 'FAILED', reason: 'store down' });
+      const kept = await records.nodes.get(tenant, node!.id);
+      assert.deepEqual([kept!.status, kept!.objectKey, kept!.version], ['ACTIVE', node!.objectKey, 1]);
+    });
+
+    test('the same request again gets the first answer, another one with its key is refused', async () => {
+      const tenant = await newDrive();
+      const keyed = { idempotencyKey: 'key', requestDigest: 'digest' };
+      const first = await records.uploads.begin(beginning(tenant, 'a', keyed));
+      const second = await records.uploads.begin(beginning(tenant, 'a', keyed));
+      assert.deepEqual([second.replayed, second.upload.id], [true, first.upload.id]);
+      await assert.rejects(
+        records.uploads.begin(beginning(tenant, 'b', { ...keyed, requestDigest: 'other' })),
+        code('IDEMPOTENCY_CONFLICT'),
+      );
+      const other = await newDrive();
+      assert.equal((await records.uploads.begin(beginning(other, 'a', keyed))).replayed, false);
+      assert.equal(await records.nodes.getByPath(tenant, DRIVE, 'b'), undefined);
+      assert.equal((await eventsOf(tenant)).length, 1);
+    });
+
+    test('the same request many times at once is one upload', async () => {
+      const tenant = await newDrive();
+      const request = beginning(tenant, 'deep/in/here/a', { idempotencyKey: 'key', requestDigest: 'd' });
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, () => records.uploads.begin({ ...request, id: randomUUID() })),
+      );
+      assert.equal(new Set(answers.map(({ upload }) => upload.id)).size, 1);
+      assert.equal(answers.filter(({ replayed }) => !replayed).length, 1);
+      assert.equal((await eventsOf(tenant)).length, 1);
+    });
+
+    test('limits are exact, also for uploads that begin at the same moment', async () => {
+      const tenant = await newDrive();
+      const limits = { maxBytes: 100, maxOpenUploads: 10, maxFileBytes: 60 };
+      const tooLarge = beginning(tenant, 'x', { declaredSize: 61, limits });
+      await assert.rejects(records.uploads.begin(tooLarge), code('FILE_TOO_LARGE'));
+      const many = await Promise.allSettled(
+        Array.from({ length: 20 }, (_, i) =>
+          records.uploads.begin(beginning(tenant, `${i}`, { declaredSize: 30, limits })),
+        ),
+      );
+      assert.equal(many.filter(({ status }) => status === 'fulfilled').length, 3);
+      for (const each of many) if (each.status === 'rejected') code('QUOTA_EXCEEDED')(each.reason);
+      const small = await Promise.allSettled(
+        Array.from({ length: 20 }, (_, i) =>
+          records.uploads.begin(beginning(tenant, `s${i}`, { declaredSize: 0, limits })),
+        ),
+      );
+      assert.equal(small.filter(({ status }) => status === 'fulfilled').length, 7);
+      for (const each of small) if (each.status === 'rejected') code('TOO_MANY_UPLOADS')(each.reason);
+    });
+
+    test('a size that was not announced is held against the limits when it is known', async () => {
+      const tenant = await newDrive();
+      const { upload } = await records.uploads.begin(beginning(tenant, 'a'));
+      const activation = { id: upload.id, fence: 0, ...object };
+      await assert.rejects(
+        records.uploads.activate({ ...activation, limits: { maxBytes: 9 } }),
+        code('QUOTA_EXCEEDED'),
+      );
+      await records.uploads.activate({ ...activation, limits: { maxBytes: 10 } });
+    });
+
+    test('a whole file is one step with the same outcome and the same events', async () => {
+      const tenant = await newDrive();
+      const request = whole(tenant, 'in/a.txt', { metadata: { a: 'b' }, declaredSize: 10 });
+      const { upload, node, result } = await records.uploads.storeWhole(request);
+      assert.deepEqual([upload.status, node!.status, node!.version], ['COMPLETED', 'ACTIVE', 1]);
+      assert.deepEqual(idsOf(await eventsOf(tenant)), [
+        `${upload.id}:initiated`,
+        `${upload.id}:completed`,
+        `${node!.id}:1:created`,
+      ]);
+      const again = await records.uploads.storeWhole(request);
+      assert.deepEqual([again.replayed, again.result], [true, result]);
+      assert.deepEqual((await records.uploads.get(tenant, upload.id))!.result, result);
+      assert.deepEqual(await records.uploads.usage(tenant), { bytes: 10, files: 1 });
+      await assert.rejects(records.uploads.storeWhole(whole(tenant, 'in')), code('NODE_EXISTS'));
+      await assert.rejects(records.uploads.storeWhole(whole(tenant, 'in/a.txt/b')), code('NOT_A_FOLDER'));
+    });
+
+    test('a repetition that brought another object dooms that object', async () => {
+      const tenant = await newDrive();
+      const keyed = { idempotencyKey: 'k', requestDigest: 'd' };
+      const first = await records.uploads.storeWhole(whole(tenant, 'a', keyed));
+      const repetition = whole(tenant, 'a', keyed);
+      const second = await records.uploads.storeWhole(repetition);
+      assert.deepEqual([second.replayed, second.upload.id], [true, first.upload.id]);
+      const keys = await doomed();
+      assert.ok(keys.includes(repetition.objectKey));
+      assert.ok(!keys.includes(first.upload.objectKey));
+    });
+
+    test('whole files that arrive together in new folders are all there', async () => {
+      const tenant = await newDrive();
+      const paths = Array.from({ length: 60 }, (_, i) => `y/${i % 3}/f${i}`);
+      await Promise.all(paths.map((path) => records.uploads.storeWhole(whole(tenant, path))));
+      assert.deepEqual(await records.uploads.usage(tenant), { bytes: 600, files: 60 });
+      assert.equal((await eventsOf(tenant)).length, 180);
+      await Promise.all(
+        paths.map((path) => records.uploads.storeWhole(whole(tenant, path.replace(/f.*/, 'same')))),
+      );
+      const same = await records.nodes.getByPath(tenant, DRIVE, 'y/1/same');
+      assert.equal(same!.version, 20);
+      assert.deepEqual(await records.uploads.usage(tenant), { bytes: 630, files: 63 });
+    });
+
+    test('a file deleted under an open upload comes back with it, and no event id is used twice', async () => {
+      const tenant = await newDrive();
+      const { node } = await records.uploads.storeWhole(whole(tenant, 'a/b'));
+      const { upload } = await records.uploads.begin(beginning(tenant, 'a/b'));
+      const folder = await records.nodes.getByPath(tenant, DRIVE, 'a');
+      await records.nodes.delete({ tenant, id: folder!.id, recursive: true });
+      const back = await records.uploads.activate({ id: upload.id, fence: 0, ...object });
+      assert.deepEqual([back.node!.path, back.node!.version, back.isUpdate], ['a/b', 2, false]);
+      assert.ok(await records.nodes.getByPath(tenant, DRIVE, 'a'));
+      const ids = idsOf(await eventsOf(tenant));
+      assert.equal(new Set(ids).size, ids.length);
+      assert.ok(ids.includes(`${node!.id}:1:deleted`));
+      assert.ok(ids.includes(`${node!.id}:2:created`));
+      assert.deepEqual(await records.uploads.usage(tenant), { bytes: 10, files: 1 });
+    });
+
+    test('a pending file that is moved is activated where it is now', async () => {
+      const tenant = await newDrive();
+      const { upload, node } = await records.uploads.begin(beginning(tenant, 'a/b'));
+      const folder = await records.nodes.getByPath(tenant, DRIVE, 'a');
+      await records.nodes.move({ tenant, id: folder!.id, name: 'z' });
+      await records.nodes.delete({ tenant, id: node!.id });
+      const { node: active } = await records.uploads.activate({ id: upload.id, fence: 0, ...object });
+      assert.equal(active!.path, 'z/b');
+    });
+
+    test('a folder is listed by name in pages, and only its own children', async () => {
+      const tenant = await newDrive();
+      for (const path of ['b', 'a', 'c/x', 'c/y', 'ä', 'B'])
+        await records.uploads.storeWhole(whole(tenant, path));
+      const names = async (parent: string | null, page: object) =>
+        (await records.nodes.list(tenant, DRIVE, parent, page)).map(({ name }) => name);
+      assert.deepEqual(await names(null, { limit: 3 }), ['B', 'a', 'b']);
+      assert.deepEqual(await names(null, { limit: 3, after: 'b' }), ['c', 'ä']);
+      const folder = await records.nodes.getByPath(tenant, DRIVE, 'c');
+      assert.deepEqual(await names(folder!.id, {}), ['x', 'y']);
+      await records.uploads.begin(beginning(tenant, 'c/pending'));
+      assert.deepEqual(await names(folder!.id, { status: 'ACTIVE' }), ['x', 'y']);
+      assert.deepEqual(await records.nodes.list(newTenant(), DRIVE, null), []);
+    });
+
+    test('a folder is made once, and a file in its way is not replaced', async () => {
+      const tenant = await newDrive();
+      const folder = { tenant, drive: DRIVE, path: 'a/b', metadata: { colour: 'red' } };
+      const made = await records.nodes.createFolder(folder);
+      assert.equal(made.created, true);
+      assert.deepEqual({ ...made.node.metadata }, { colour: 'red' });
+      assert.deepEqual((await records.nodes.createFolder(folder)).created, false);
+      const inside = await records.nodes.createFolder({
+        tenant,
+        drive: DRIVE,
+        parentId: made.node.id,
+        name: 'c',
+      });
+      assert.equal(inside.node.path, 'a/b/c');
+      await records.uploads.storeWhole(whole(tenant, 'file'));
+      await assert.rejects(records.nodes.createFolder({ ...folder, path: 'file' }), code('NODE_EXISTS'));
+      await assert.rejects(records.nodes.createFolder({ ...folder, path: 'file/x' }), code('NOT_A_FOLDER'));
+    });
+
+    test('moving a folder changes every path below it in one step', async () => {
+      const tenant = await newDrive();
+      for (const path of ['a/x', 'a/b/y', 'a0/z', 'a/b/c/d/e'])
+        await records.uploads.storeWhole(whole(tenant, path));
+      const a = (await records.nodes.getByPath(tenant, DRIVE, 'a'))!;
+      const to = (await records.nodes.createFolder({ tenant, drive: DRIVE, path: 'to' })).node;
+      const moved = await records.nodes.move({ tenant, id: a.id, parentId: to.id, name: 'new' });
+      assert.deepEqual([moved.changed, moved.node.path, moved.node.version], [true, 'to/new', 2]);
+      for (const path of ['to/new/x', 'to/new/b/y', 'to/new/b/c/d/e', 'a0/z'])
+        assert.equal((await records.nodes.getByPath(tenant, DRIVE, path))!.status, 'ACTIVE', path);
+      assert.equal(await records.nodes.getByPath(tenant, DRIVE, 'a/x'), undefined);
+      const event = (await eventsOf(tenant)).at(-1)!;
+      assert.deepEqual([event['eventId'], event['previousPath']], [`${a.id}:2:updated`, 'a']);
+      const again = await records.nodes.move({ tenant, id: a.id, parentId: to.id, name: 'new' });
+      assert.deepEqual([again.changed, again.node.version], [false, 2]);
+      const back = await records.nodes.move({ tenant, id: a.id, parentId: null });
+      assert.equal(back.node.path, 'new');
+    });
+
+    test('a move that makes no sense is refused and changes nothing', async () => {
+      const tenant = await newDrive();
+      for (const path of ['a/b/c', 'd/f']) await records.uploads.storeWhole(whole(tenant, path));
+      const [a, b, d, f] = await Promise.all(
+        ['a', 'a/b', 'd', 'd/f'].map(
+          async (path) => (await records.nodes.getByPath(tenant, DRIVE, path))!.id,
+        ),
+      );
+      const move = (id: string, more: object) => records.nodes.move({ tenant, id, ...more });
+      await assert.rejects(move(a!, { parentId: b }), code('MOVE_INTO_ITSELF'));
+      await assert.rejects(move(a!, { parentId: a }), code('MOVE_INTO_ITSELF'));
+      await assert.rejects(move(a!, { parentId: f }), code('NOT_A_FOLDER'));
+      await assert.rejects(move(a!, { name: 'd' }), code('NODE_EXISTS'));
+      await assert.rejects(move(a!, { name: '..' }), code('NAME_INVALID'));
+      await assert.rejects(move(a!, { parentId: randomUUID() }), code('NODE_NOT_FOUND'));
+      await assert.rejects(move('not-an-id', {}), code('NODE_NOT_FOUND'));
+      await assert.rejects(
+        records.nodes.move({ tenant: newTenant(), id: a!, name: 'x' }),
+        code('NODE_NOT_FOUND'),
+      );
+      const segment = 'n'.repeat(250);
+      const deep = [1, 2, 3, 4].map(() => segment).join('/');
+      const { node } = await records.nodes.createFolder({ tenant, drive: DRIVE, path: deep });
+      await assert.rejects(move(a!, { parentId: node.id, name: 'n'.repeat(20) }), code('PATH_TOO_LONG'));
+      assert.equal((await records.nodes.get(tenant, a!))!.version, 1);
+      assert.ok(d);
+    });
+
+    test('a deletion dooms the objects in its transaction, and they are listed until forgotten', async () => {
+      const tenant = await newDrive();
+      const files = await Promise.all(
+        ['a/x', 'a/b/y'].map((path) => records.uploads.storeWhole(whole(tenant, path))),
+      );
+      const keys = files.map(({ upload }) => upload.objectKey).sort();
+      const folder = (await records.nodes.getByPath(tenant, DRIVE, 'a'))!;
+      await assert.rejects(records.nodes.delete({ tenant, id: folder.id }), code('FOLDER_NOT_EMPTY'));
+      const limited = { tenant, id: folder.id, recursive: true, limit: 2 };
+      await assert.rejects(records.nodes.delete(limited), code('FOLDER_TOO_LARGE'));
+      assert.deepEqual(await records.nodes.delete({ tenant: newTenant(), id: folder.id, recursive: true }), {
+        deleted: 0,
+        objectKeys: [],
+      });
+      const deletion = await records.nodes.delete({ tenant, id: folder.id, recursive: true });
+      assert.deepEqual([deletion.deleted, deletion.objectKeys.sort()], [4, keys]);
+      assert.equal((await records.nodes.delete({ tenant, id: folder.id })).deleted, 0);
+      assert.deepEqual(await records.uploads.usage(tenant), { bytes: 0, files: 0 });
+      const gone = (await eventsOf(tenant)).filter(({ type }) => type === 'repository.documents.deleted');
+      assert.deepEqual(
+        idsOf(gone).sort(),
+        [...files.map(({ node }) => `${node!.id}:1:deleted`), `${folder.id}:1:deleted`].sort(),
+      );
+      const listed = (await records.doomed.list(1_000)).filter(({ objectKey }) => keys.includes(objectKey));
+      assert.deepEqual(
+        listed.map(({ objectKey, bucket }) => `${bucket}:${objectKey}`).sort(),
+        keys.map((key) => `bucket:${key}`),
+      );
+      await records.doomed.forget(keys);
+      assert.ok(!(await doomed()).some((key) => keys.includes(key)));
+    });
+
+    test('files that arrive while their folder is moved end up in it, wherever it is', async () => {
+      const tenant = await newDrive();
+      const folder = (await records.nodes.createFolder({ tenant, drive: DRIVE, path: 'f/g' })).node;
+      const top = (await records.nodes.getByPath(tenant, DRIVE, 'f'))!;
+      const arrivals = Array.from({ length: 40 }, (_, i) => {
+        const { path: _path, ...request } = whole(tenant, 'x') as StoreWhole & { path: string };
+        return records.uploads.storeWhole({ ...request, parentId: folder.id, name: `n${i}` });
+      });
+      const moves = (async () => {
+        for (let i = 0; i < 10; i++) await records.nodes.move({ tenant, id: top.id, name: `f${i}` });
+      })();
+      await Promise.all([...arrivals, moves]);
+      const rows = await server.query(
+        `SELECT count(*)::int AS wrong FROM nodes n JOIN nodes p ON p.id = n.parent_id
+         WHERE n.tenant = $1 AND n.path <> p.path || '/' || n.name`,
+        [tenant],
+        url,
+      );
+      assert.deepEqual(rows, [{ wrong: 0 }]);
+      const children = await records.nodes.list(tenant, DRIVE, folder.id, { limit: 100 });
+      assert.equal(children.length, 40);
+      assert.ok(children.every(({ path }) => path.startsWith('f9/g/')));
+    });
+
+    test('uploads, deletions and moves in each other’s way leave usage and objects in order', async () => {
+      const tenant = await newDrive();
+      const stir = async (seed: number): Promise<void> => {
+        for (let i = 0; i < 12; i++) {
+          const path = `p${(seed + i) % 3}/f${(seed * i) % 4}`;
+          const { node } = await records.uploads.storeWhole(whole(tenant, path));
+          if (i % 4 === seed % 4) await records.nodes.delete({ tenant, id: node!.id });
+          const folder = await records.nodes.getByPath(tenant, DRIVE, `p${i % 3}`);
+          if (i % 5 === 0 && folder) await records.nodes.delete({ tenant, id: folder.id, recursive: true });
+        }
+      };
+      await Promise.all([1, 2, 3, 4, 5, 6].map(stir));
+      const sql = `SELECT coalesce(sum(size), 0)::int AS bytes, count(*)::int AS files FROM nodes
+        WHERE tenant = $1 AND type = 'FILE'`;
+      const [counted] = await server.query(sql, [tenant], url);
+      assert.deepEqual(await records.uploads.usage(tenant), counted);
+      const lost = await server.query(
+        `SELECT u.object_key FROM uploads u
+         WHERE u.tenant = $1 AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.object_key = u.object_key)
+           AND NOT EXISTS (SELECT 1 FROM doomed_objects d WHERE d.object_key = u.object_key)`,
+        [tenant],
+        url,
+      );
+      assert.deepEqual(lost, [], 'every object belongs to a node or is doomed');
+      const both = await server.query(
+        'SELECT n.object_key FROM nodes n JOIN doomed_objects d USING (object_key) WHERE n.tenant = $1',
+        [tenant],
+        url,
+      );
+      assert.deepEqual(both, [], 'no object of a node is doomed');
+      const ids = idsOf(await eventsOf(tenant));
+      assert.equal(new Set(ids).size, ids.length);
+    });
+
+    test('a client’s own id for a node is used once in a drive', async () => {
+      const tenant = await newDrive();
+      const named = { clientNodeId: 'mine' };
+      const { node } = await records.uploads.storeWhole(whole(tenant, 'a', named));
+      assert.equal(node!.clientNodeId, 'mine');
+      assert.equal((await records.uploads.begin(beginning(tenant, 'a', named))).isUpdate, true);
+      await assert.rejects(records.uploads.begin(beginning(tenant, 'b', named)), code('NODE_EXISTS'));
+      await assert.rejects(records.uploads.storeWhole(whole(tenant, 'b', named)), code('NODE_EXISTS'));
+    });
+
+    test('open uploads are listed by age for whoever ends the abandoned ones', async () => {
+      const tenant = await newDrive();
+      const { upload } = await records.uploads.begin(beginning(tenant, 'a'));
+      const later = new Date(Date.now() + 60_000);
+      const open = await records.uploads.listOpen({ olderThan: later, limit: 1_000 });
+      assert.ok(open.some(({ id }) => id === upload.id));
+      assert.ok(!(await records.uploads.listOpen({ olderThan: new Date(0), limit: 10 })).length);
+    });
+
+    test('one tenant sees nothing of another', async () => {
+      const [tenant, other] = [await newDrive(), await newDrive()];
+      const { upload, node } = await records.uploads.storeWhole(whole(tenant, 'secret'));
+      assert.equal(await records.nodes.get(other, node!.id), undefined);
+      assert.equal(await records.nodes.getByPath(other, DRIVE, 'secret'), undefined);
+      assert.equal(await records.uploads.get(other, upload.id), undefined);
+      const inside = { ...beginning(other, 'x'), parentId: node!.id, name: 'x' } as Record<string, unknown>;
+      delete inside['path'];
+      await assert.rejects(records.uploads.begin(inside as unknown as BeginUpload), code('NODE_NOT_FOUND'));
+      const same = { ...beginning(other, 'secret'), id: upload.id };
+      await assert.rejects(records.uploads.begin(same), code('IDEMPOTENCY_CONFLICT'));
+    });
+
+    test('hostile input is refused with a reason and changes nothing', async () => {
+      const tenant = await newDrive();
+      const refused = async (wanted: string, more: object): Promise<void> => {
+        const request = { ...beginning(tenant, 'fine'), ...more };
+        await assert.rejects(records.uploads.begin(request), code(wanted));
+        await assert.rejects(records.uploads.storeWhole({ ...object, ...request }), code(wanted));
+      };
+      await refused('NAME_INVALID', { path: '../etc/passwd' });
+      await refused('NAME_INVALID', { path: `a\u202Egnp.exe` });
+      await refused('PATH_TOO_LONG', { path: `${'a/'.repeat(600)}b` });
+      await refused('METADATA_INVALID', { metadata: JSON.parse('{"__proto__":"x"}') as object });
+      await refused('METADATA_INVALID', { metadata: { a: 'b\r\nSet-Cookie: x' } });
+      await refused('VALUE_INVALID', { owner: 'a\u0000b' });
+      await refused('VALUE_INVALID', { idempotencyKey: '\ud800' });
+      await refused('VALUE_INVALID', { declaredSize: -1 });
+      await refused('VALUE_INVALID', { declaredSize: 1.5 });
+      await refused('VALUE_INVALID', { limits: { maxBytes: Number.NaN } });
+      await refused('DRIVE_NOT_FOUND', { drive: `'; DROP TABLE nodes; --` });
+      await refused('NODE_NOT_FOUND', { path: undefined, parentId: `' OR 1=1`, name: 'x' });
+      assert.deepEqual(await records.nodes.list(tenant, DRIVE, null), []);
+      assert.deepEqual(await eventsOf(tenant), []);
+    });
+  });
+}
