@@ -54,11 +54,19 @@ export class Booth<Turn extends { kind: string }, Taken extends object> {
   }
 }
 
-/** The inside of a booth: takes the turns that its parent sends, and ends when its parent disconnects or is gone. */
-export function takeTurns<Turn, Taken extends object>(take: (turn: Turn) => Promise<Taken>): void {
-  process.once('disconnect', () => process.exit(0));
-  process.on('message', (turn: Turn) => {
-    const send = (answer: Taken | Failed): void => void process.send?.(answer);
-    take(turn).then(send, (error: unknown) => send({ error: String((error as Error).stack) }));
+/** The inside of a booth: takes the turns that its parent sends, and ends with its parent. */
+export function takeTurns(take: (turn: never) => Promise<object>): void {
+  endWithParent();
+  process.on('message', (turn) => {
+    const send = (answer: object): void => void process.send?.(answer);
+    take(turn as never).then(send, (error: unknown) =>
+      send({ error: String((error as Error).stack) } satisfies Failed),
+    );
   });
+}
+
+/** Ends this process when its parent disconnects or is gone, even if that was while the modules were loading. */
+export function endWithParent(): void {
+  process.once('disconnect', () => process.exit(0));
+  if (!process.connected) process.exit(0);
 }

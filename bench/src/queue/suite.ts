@@ -31,7 +31,7 @@ export async function benchQueue(options: BenchOptions): Promise<void> {
 
   const redis = await startFreshRedis();
   try {
-    const machine = await describeMachine(redis.version);
+    const machine = await describeMachine({ redis: redis.version });
     const findings = await measureQueue({ redis, sizes, measures, systems, say });
     if (options.save) {
       const figures = { ...toJson(findings), spreads: toSpreads(findings) };

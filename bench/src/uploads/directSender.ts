@@ -21,7 +21,7 @@ export interface DirectSettings {
 export const DIRECT_SETTINGS: DirectSettings = {
   partBytes: 8 * 2 ** 20,
   partsAtOnce: 4,
-  checksums: 'WHEN_SUPPORTED',
+  checksums: 'WHEN_REQUIRED',
 };
 
 export class DirectSender implements Sender {

@@ -49,7 +49,7 @@ export async function benchUploads(options: BenchOptions): Promise<void> {
 
   const servers: UploadServers = { tus: startTus, ...(startSluice && { sluice: startSluice }) };
   const { findings, s3Version } = await measureUploads({ servers, sizes, measures, sides, say });
-  const machine = await describeMachine(s3Version);
+  const machine = await describeMachine({ s3: s3Version });
   if (options.save) {
     const figures = { ...toJson(findings), spreads: toSpreads(findings) };
     say(`saved ${await saveResult('uploads', new Date(), { machine, sizes, ...figures })}`);

@@ -5,104 +5,107 @@
  */
 import { DIRECT_SETTINGS, type DirectSettings } from './directSender.js';
 import { startS3, type S3Server } from './s3Server.js';
-import type { UploadServer } from './side.js';
-import { FULL, QUICK, type ScenarioName, type Sizes } from './sizes.js';
+import { FULL, GIB, QUICK, type ScenarioName, type Sizes } from './sizes.js';
 import { openClient, quietenSdk, rateOf } from './suite.js';
 import { startTus } from './tusSide.js';
 import { TUS_SETTINGS, type TusSettings } from './tusSettings.js';
-import type { Taken, Turn } from './turns.js';
-import type { Booth } from '../booth.js';
-import { cell } from '../figures.js';
+import { cell, show } from '../figures.js';
 import { keepTemporaryFilesInMemory } from '../memoryDisk.js';
 import type { BenchOptions } from '../options.js';
+import { cpuSeconds } from '../processCost.js';
 import { rotate } from '../rotate.js';
 import { renderTable } from '../table.js';
 
 const MIB = 2 ** 20;
 const PART_MIB = [8, 16, 32, 64];
 const ROUNDS = 3;
+const WITH_CRC32: TusSettings['checksums'] = 'WHEN_SUPPORTED';
 /** The rest of the scenarios send less than a part. */
 const TUNED: readonly ScenarioName[] = ['large', 'parallel', 'smallChunks'];
 
 interface Candidate {
   side: 'tus' | 'direct';
   settings: TusSettings | DirectSettings;
-  server: UploadServer | undefined;
-  client: Booth<Turn, Taken>;
   rates: Partial<Record<ScenarioName, number[]>>;
+  /** Of the server over all turns. Where others use the machine, it is steadier than the time that passed. */
+  cpuSeconds: number;
+  sentBytes: number;
 }
 
 export async function tuneUploads(options: BenchOptions): Promise<void> {
   keepTemporaryFilesInMemory();
   quietenSdk();
   const sizes = options.quick ? QUICK : FULL;
+  const rounds = options.rounds ?? ROUNDS;
+  const scenarios = chosen(TUNED, options.only);
+  const sides = chosen(['tus', 'direct'] as const, options.only);
+  const candidates = [...tusCandidates(), ...directCandidates()].filter(({ side }) => sides.includes(side));
   const s3 = await startS3();
-  const candidates: Candidate[] = [];
   try {
-    for (const settings of tusCandidates()) candidates.push(await openTus(s3, settings, sizes));
-    for (const settings of directCandidates()) candidates.push(openDirect(s3, settings, sizes));
-    const asked = candidates.filter(({ side }) => options.only.length === 0 || options.only.includes(side));
-    await compare(asked, s3, sizes, options.rounds ?? ROUNDS);
-    process.stdout.write(`${toTable(asked)}\n`);
-  } finally {
-    for (const { client, server } of candidates) {
-      await client.close();
-      await server?.stop();
+    for (const name of scenarios) {
+      for (let round = 0; round < rounds; round++) {
+        for (const candidate of rotate(candidates, round)) await takeTurn(candidate, s3, name, sizes);
+        process.stderr.write(`${name}, round ${round + 1} of ${rounds}\n`);
+      }
     }
+    process.stdout.write(`${toTable(candidates, scenarios)}\n`);
+  } finally {
     await s3.stop();
   }
 }
 
-function tusCandidates(): TusSettings[] {
-  const sizes = PART_MIB.flatMap((partMib) =>
+/** What `--only` names of these, or all of them. */
+function chosen<T extends string>(all: readonly T[], only: readonly string[]): readonly T[] {
+  const named = all.filter((name) => only.includes(name));
+  return named.length > 0 ? named : all;
+}
+
+function tusCandidates(): Candidate[] {
+  const settings = PART_MIB.flatMap((partMib) =>
     [30, 60].map((partsAtOnce) => ({ ...TUS_SETTINGS, partBytes: partMib * MIB, partsAtOnce })),
   );
-  return [...sizes, { ...TUS_SETTINGS, checksums: 'WHEN_SUPPORTED' }];
+  return [...settings, { ...TUS_SETTINGS, checksums: WITH_CRC32 }].map((one) => candidate('tus', one));
 }
 
-function directCandidates(): DirectSettings[] {
-  const sizes = PART_MIB.map((partMib) => ({ ...DIRECT_SETTINGS, partBytes: partMib * MIB }));
+function directCandidates(): Candidate[] {
+  const parts = PART_MIB.map((partMib) => ({ ...DIRECT_SETTINGS, partBytes: partMib * MIB }));
   const queues = [2, 8].map((partsAtOnce) => ({ ...DIRECT_SETTINGS, partsAtOnce }));
-  const others = (['WHEN_SUPPORTED', 'WHEN_REQUIRED'] as const).map((checksums) => ({
-    ...DIRECT_SETTINGS,
-    checksums,
-  }));
-  return [...sizes, ...queues, ...others.filter(({ checksums }) => checksums !== DIRECT_SETTINGS.checksums)];
+  return [...parts, ...queues, { ...DIRECT_SETTINGS, checksums: WITH_CRC32 }].map((one) =>
+    candidate('direct', one),
+  );
 }
 
-async function openTus(s3: S3Server, settings: TusSettings, sizes: Sizes): Promise<Candidate> {
-  const server = await startTus({ s3: s3.access }, settings);
-  const client = openClient({ side: 'tus', s3: s3.access, url: server.url }, sizes);
-  return { side: 'tus', settings, server, client, rates: {} };
+function candidate(side: Candidate['side'], settings: TusSettings | DirectSettings): Candidate {
+  return { side, settings, rates: {}, cpuSeconds: 0, sentBytes: 0 };
 }
 
-function openDirect(s3: S3Server, settings: DirectSettings, sizes: Sizes): Candidate {
-  const client = openClient({ side: 'direct', s3: s3.access, url: '', direct: settings }, sizes);
-  return { side: 'direct', settings, server: undefined, client, rates: {} };
-}
-
-async function compare(candidates: Candidate[], s3: S3Server, sizes: Sizes, rounds: number): Promise<void> {
-  let turns = 0;
-  for (const name of TUNED) {
-    process.stderr.write(`${name} …\n`);
-    for (let round = 0; round <= rounds; round++) {
-      for (const { client, rates } of rotate(candidates, round)) {
-        const scenario = sizes.scenarios[name];
-        const turn = { ...scenario, kind: name, label: `${name}-${++turns}`, verify: false };
-        const { seconds } = await client.take(turn);
-        // The first round is the warm-up.
-        if (round > 0) (rates[name] ??= []).push(rateOf(name, scenario, seconds));
-        await s3.empty();
-      }
-    }
+/** Fresh processes for each turn, which an eighth of the bytes warms up: a dozen servers at once would be too many. */
+async function takeTurn(one: Candidate, s3: S3Server, name: ScenarioName, sizes: Sizes): Promise<void> {
+  const server = one.side === 'tus' ? await startTus({ s3: s3.access }, one.settings) : undefined;
+  const { side, settings } = one;
+  const client = openClient({ side, s3: s3.access, url: server?.url ?? '', direct: settings }, sizes);
+  const pids = server === undefined ? [] : [server.pid];
+  try {
+    await client.take({ ...QUICK.scenarios[name], kind: name, label: 'warm-up', verify: false });
+    const before = await cpuSeconds(pids);
+    const scenario = sizes.scenarios[name];
+    const { seconds } = await client.take({ ...scenario, kind: name, label: name, verify: false });
+    one.cpuSeconds += (await cpuSeconds(pids)) - before;
+    one.sentBytes += scenario.files * scenario.fileBytes;
+    (one.rates[name] ??= []).push(rateOf(name, scenario, seconds));
+  } finally {
+    await client.close();
+    await server?.stop();
+    await s3.empty();
   }
 }
 
-function toTable(candidates: Candidate[]): string {
-  const rows = candidates.map(({ side, settings, rates }) => {
+function toTable(candidates: Candidate[], scenarios: readonly ScenarioName[]): string {
+  const rows = candidates.map(({ side, settings, rates, ...cost }) => {
     const { partBytes, partsAtOnce, checksums } = settings;
     const about = `${side}: parts of ${partBytes / MIB} MiB, ${partsAtOnce} at once, ${checksums}`;
-    return [about, ...TUNED.map((name) => cell(rates[name] ?? [], 0))];
+    const cpu = side === 'tus' ? show(cost.cpuSeconds / (cost.sentBytes / GIB), 2) : '';
+    return [about, ...scenarios.map((name) => cell(rates[name] ?? [], 0)), cpu];
   });
-  return renderTable(['MB/s, median (smallest–largest round)', ...TUNED], rows);
+  return renderTable(['MB/s, median (smallest–largest round)', ...scenarios, 'server CPU s/GiB'], rows);
 }

@@ -8,6 +8,7 @@ import { S3Store } from '@tus/s3-store';
 import { Server } from '@tus/server';
 import { s3Config, type S3Access } from './s3Server.js';
 import { TUS_PATH, type TusSettings } from './tusSettings.js';
+import { endWithParent } from '../booth.js';
 
 const { s3, settings } = JSON.parse(process.argv[2]!) as { s3: S3Access; settings: TusSettings };
 
@@ -23,5 +24,5 @@ const datastore = new S3Store({
 const tus = new Server({ path: TUS_PATH, datastore });
 const server = createServer((request, response) => void tus.handle(request, response));
 
-process.once('disconnect', () => process.exit(0));
+endWithParent();
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
