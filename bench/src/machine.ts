@@ -10,11 +10,13 @@ export interface Machine {
   memoryGib: number;
   system: string;
   node: string;
-  redis: string;
+  /** Versions of the servers that were measured or written to. */
+  redis?: string;
+  s3?: string;
   versions: Record<string, string>;
 }
 
-export async function describeMachine(redisVersion: string): Promise<Machine> {
+export async function describeMachine(servers: Pick<Machine, 'redis' | 's3'>): Promise<Machine> {
   const cpus = os.cpus();
   return {
     cpu: cpus[0]?.model.trim() ?? 'unknown',
@@ -22,7 +24,7 @@ export async function describeMachine(redisVersion: string): Promise<Machine> {
     memoryGib: Math.round(os.totalmem() / 2 ** 30),
     system: `${os.type()} ${os.release()} ${os.arch()}`,
     node: process.version,
-    redis: redisVersion,
+    ...servers,
     versions: await dependencyVersions(),
   };
 }

@@ -9,10 +9,14 @@ import { parseArgs } from 'node:util';
 import { isSluiceError } from '@sluice/base';
 import { errors } from './errors.js';
 import { benchQueue } from './queue/suite.js';
+import { benchUploads } from './uploads/suite.js';
+import { tuneUploads } from './uploads/tuning.js';
 import type { BenchOptions } from './options.js';
 
 const SUITES: Record<string, (options: BenchOptions) => Promise<void>> = {
   queue: benchQueue,
+  uploads: benchUploads,
+  uploadsTuning: tuneUploads,
 };
 
 const USAGE = `usage: npm run bench -- <${Object.keys(SUITES).join(' | ')}> [options]

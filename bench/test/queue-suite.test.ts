@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Booth } from '../src/queue/booth.js';
+import { QueueBooth } from '../src/queue/booth.js';
 import { openContender, SYSTEMS } from '../src/queue/contender.js';
 import { BACKLOGS } from '../src/queue/growth.js';
 import { payload, payloads } from '../src/queue/payload.js';
@@ -68,7 +68,7 @@ describe('the queue suite', () => {
   });
 
   it('growth and idle workers are measured the same way on a peer', async () => {
-    const booth = new Booth('bullmq', redis.url);
+    const booth = new QueueBooth('bullmq', redis.url);
     const growth = await measureGrowth(booth, { redis, sizes: TINY, say: silent });
     assert.ok(BACKLOGS.every((backlog) => (growth[backlog][0] ?? 0) > 0));
     const crowd = await measureCrowd(booth, 'bullmq', { redis, sizes: TINY });
@@ -77,7 +77,7 @@ describe('the queue suite', () => {
   });
 
   it('a turn that fails is an error that names the system and the turn', async () => {
-    const booth = new Booth('beequeue', 'redis://127.0.0.1:1');
+    const booth = new QueueBooth('beequeue', 'redis://127.0.0.1:1');
     await assert.rejects(
       booth.take({ kind: 'enqueueBulk', jobs: 1, warmUpJobs: 1 }),
       /enqueueBulk on beequeue: /,

@@ -8,6 +8,7 @@ import { SYSTEMS, type PerSystem, type SystemName } from './contender.js';
 import type { Backlog } from './growth.js';
 import type { Crowd } from './idle.js';
 import { PAYLOAD_BYTES } from './payload.js';
+import { cell, middle, rounded, show, verdict } from '../figures.js';
 import { median, percentile, spread } from '../statistics.js';
 import { renderTable } from '../table.js';
 
@@ -209,30 +210,6 @@ function ratio(values: PerSystem<number[]>): number {
   return middle(values.sluice) / middle(values.bullmq);
 }
 
-function middle(rounds: number[] | undefined): number {
-  return median(rounds ?? []);
-}
-
 function cells(values: PerSystem<number[]>, digits: number): string[] {
   return SYSTEMS.map((system: SystemName) => cell(values[system] ?? [], digits));
-}
-
-function cell(rounds: number[], digits: number): string {
-  if (rounds.length === 0) return '–';
-  const { min, max } = spread(rounds);
-  return `${show(median(rounds), digits)} (${show(min, digits)}–${show(max, digits)})`;
-}
-
-function show(value: number, digits: number): string {
-  if (!Number.isFinite(value)) return '–';
-  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
-}
-
-function verdict(met: boolean, value: number): string {
-  if (!Number.isFinite(value)) return '';
-  return met ? 'met' : 'MISSED';
-}
-
-function rounded(value: number, digits: number): number | null {
-  return Number.isFinite(value) ? Number(value.toFixed(digits)) : null;
 }

@@ -5,9 +5,7 @@
  * rotates from round to round; each turn starts on an emptied Redis with a contender that has just connected. The first
  * turns of each system are not counted: they warm up the compiled code of all of them alike.
  */
-import { mkdir, writeFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-import { Booth } from './booth.js';
+import { QueueBooth } from './booth.js';
 import { openContender, SYSTEMS, type Contender, type PerSystem, type SystemName } from './contender.js';
 import { BACKLOGS, type Backlog } from './growth.js';
 import { besideIdleWorkers, idleCommands, type Crowd } from './idle.js';
@@ -19,6 +17,8 @@ import { errors } from '../errors.js';
 import { startFreshRedis, type FreshRedis } from '../freshRedis.js';
 import { describeMachine } from '../machine.js';
 import type { BenchOptions } from '../options.js';
+import { saveResult } from '../results.js';
+import { rotate } from '../rotate.js';
 
 /** Of so many jobs one more is done before the clock runs. */
 const WARM_UP_SHARE = 4;
@@ -31,9 +31,12 @@ export async function benchQueue(options: BenchOptions): Promise<void> {
 
   const redis = await startFreshRedis();
   try {
-    const machine = await describeMachine(redis.version);
+    const machine = await describeMachine({ redis: redis.version });
     const findings = await measureQueue({ redis, sizes, measures, systems, say });
-    if (options.save) await save({ measuredAt: new Date(), machine, sizes, findings });
+    if (options.save) {
+      const figures = { ...toJson(findings), spreads: toSpreads(findings) };
+      say(`saved ${await saveResult('queue', new Date(), { machine, sizes, ...figures })}`);
+    }
     const { cpu, cores, node } = machine;
     const size = options.quick ? '; QUICK: smaller than the labels say' : '';
     const heading = `${cpu}, ${cores} cores; Node ${node}; Redis ${redis.version}, AOF everysec${size}`;
@@ -70,7 +73,7 @@ interface Run {
 
 export async function measureQueue(run: Run): Promise<Findings> {
   const { redis, systems } = run;
-  const booths = Object.fromEntries(systems.map((system) => [system, new Booth(system, redis.url)]));
+  const booths = Object.fromEntries(systems.map((system) => [system, new QueueBooth(system, redis.url)]));
   try {
     return await measureIn(booths, run);
   } finally {
@@ -128,7 +131,7 @@ async function measureIn(booths: Booths, run: Run): Promise<Findings> {
   return findings;
 }
 
-type Booths = PerSystem<Booth>;
+type Booths = PerSystem<QueueBooth>;
 type RateTurn = Extract<Turn, { jobs: number }>;
 
 function turn(kind: RateTurn['kind'], jobs: number): Turn {
@@ -176,7 +179,7 @@ async function onceEach<T>(
 
 /** The four backlogs take turns as systems do elsewhere. */
 export async function measureGrowth(
-  booth: Booth,
+  booth: QueueBooth,
   { redis, sizes, say }: Pick<Run, 'redis' | 'sizes' | 'say'>,
 ): Promise<Record<Backlog, number[]>> {
   const results: Record<Backlog, number[]> = {
@@ -198,7 +201,7 @@ export async function measureGrowth(
 }
 
 export async function measureCrowd(
-  booth: Booth,
+  booth: QueueBooth,
   system: SystemName,
   { redis, sizes }: Pick<Run, 'redis' | 'sizes'>,
 ): Promise<Crowd> {
@@ -213,16 +216,11 @@ export async function measureCrowd(
   return besideIdleWorkers(redis, system, sizes.idleWorkers, measure);
 }
 
-async function warmUp(booth: Booth, redis: FreshRedis, sizes: Sizes): Promise<void> {
+async function warmUp(booth: QueueBooth, redis: FreshRedis, sizes: Sizes): Promise<void> {
   for (let done = 0; done < sizes.warmUps; done++) {
     await redis.reset();
     await booth.take(turn('process', sizes.processJobs));
   }
-}
-
-function rotate<T>(items: readonly T[], by: number): T[] {
-  const shift = by % Math.max(items.length, 1);
-  return [...items.slice(shift), ...items.slice(0, shift)];
 }
 
 function eachSystem<T, U>(values: PerSystem<T>, change: (value: T) => U): PerSystem<U> {
@@ -244,21 +242,6 @@ function choose(only: readonly string[]): { measures: readonly Measure[]; system
     measures: measures.length > 0 ? measures : MEASURES,
     systems: systems.length > 0 ? systems : SYSTEMS,
   };
-}
-
-async function save(result: {
-  measuredAt: Date;
-  machine: object;
-  sizes: Sizes;
-  findings: Findings;
-}): Promise<void> {
-  const { findings, ...circumstances } = result;
-  const directory = new URL('../../../results/', import.meta.url);
-  const file = new URL(`${result.measuredAt.toISOString().slice(0, 10)}-queue.json`, directory);
-  const content = { ...circumstances, ...toJson(findings), spreads: toSpreads(findings) };
-  await mkdir(directory, { recursive: true });
-  await writeFile(file, `${JSON.stringify(content, null, 2)}\n`);
-  say(`saved ${fileURLToPath(file)}`);
 }
 
 function say(line: string): void {
