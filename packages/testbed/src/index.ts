@@ -1,4 +1,4 @@
-// Real Redis servers, clusters, sentinels and a faulty network for tests.
+// Real servers for tests: Redis, clusters, sentinels, PostgreSQL, S3, and faulty networks between them.
 export { startRedis, type RedisServer, type RedisServerOptions } from './redisServer.js';
 export { startCluster, type RedisCluster, type ClusterOptions } from './cluster.js';
 export { startSentinel, type SentinelSetup, type SentinelOptions } from './sentinel.js';
@@ -13,6 +13,7 @@ export {
   type PostgresServer,
   type PostgresOptions,
 } from './postgres.js';
+export {
   startVersitygw,
   VERSITYGW_VERSION,
   versitygwProblem,
