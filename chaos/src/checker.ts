@@ -170,6 +170,7 @@ function checkEnds(known: Known, object: Objector): Ends {
   const ids = new Map<string, Intent | undefined>();
   for (const id of [...ledger.jobs.keys(), ...books.results.keys(), ...books.dead]) ids.set(id, intentOf(id));
   for (const [key, id] of producers.accepted) ids.set(id, producers.intents.get(key));
+  const accepted = new Set(producers.accepted.values());
 
   for (const [id, intent] of ids) {
     const end = books.results.get(id)?.[0];
@@ -181,7 +182,9 @@ function checkEnds(known: Known, object: Objector): Ends {
     // A plain job that is done leaves nothing in the books; its effect tells.
     if (places.length === 0 && hasEffect && !intent?.remembered) places.push('done');
     const who = `${id} (${intent?.kind ?? ledger.jobs.get(id)?.runs[0]?.kind ?? 'unknown'})`;
-    if (places.length === 0) object(`${who} vanished: accepted, and in no place of the books`);
+    // One that only ran was lost before anybody had confirmed it: bad, but no broken promise.
+    const since = accepted.has(id) ? 'accepted' : 'it ran, unconfirmed';
+    if (places.length === 0) object(`${who} vanished: ${since}, and in no place of the books`);
     else if (places.length > 1) object(`${who} is in several places: ${places.join(', ')}`);
     else if (places[0] === 'done') ends.done.add(id);
     else if (places[0] === 'dead') ends.dead.add(id);

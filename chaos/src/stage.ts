@@ -3,7 +3,7 @@
 // servers, which no proxy can stand in front of; there, connections are dropped by the servers themselves.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
-import { startCluster, startProxy, startRedis, startSentinel, waitUntil } from '@sluice/testbed';
+import { startCluster, startProxy, startRedis, startSentinel, untilFollowing } from '@sluice/testbed';
 import type { Proxy, RedisServer } from '@sluice/testbed';
 import type { Random } from './random.js';
 
@@ -12,7 +12,6 @@ export const topologies: readonly Topology[] = ['single', 'sentinel', 'cluster']
 
 const rawTimeoutMs = 400;
 const clusterPartitions = 3;
-const followsWithinMs = 30_000;
 
 export interface Stage {
   readonly topology: Topology;
@@ -77,7 +76,7 @@ async function openSingle(): Promise<Stage> {
 }
 
 async function openSentinel(): Promise<Stage> {
-  // On a busy machine half a second of silence is no reason to depose a master.
+  // On a busy machine half a second of silence is no reason to pass over the only replica.
   const setup = await startSentinel({ replicas: 1, sentinels: 3, downAfterMs: 1_000 });
   const raw = new Redis({
     ...rawOptions,
@@ -96,10 +95,7 @@ async function openSentinel(): Promise<Stage> {
     failOver: async () => {
       const old = await setup.master();
       await setup.failOver();
-      // What it knows is old. Nobody may vote for it before it has caught up.
-      await old.restart({ 'replica-priority': 0 });
-      await untilFollowing(old);
-      await old.command('CONFIG', 'SET', 'replica-priority', 100);
+      await setup.takeBack(old);
     },
     reshard: () => impossible('sentinel'),
     stop: async () => {
@@ -136,9 +132,10 @@ async function openCluster(queue: string): Promise<Stage> {
     failOver: async () => {
       const [slot] = await slots();
       const old = await cluster.ownerOf(slot!);
-      await cluster.failOver(slot!);
+      const owner = await cluster.failOver(slot!);
       await old.restart();
-      await untilFollowing(old);
+      // A second failover before the first one's loser has caught up would lose what nobody ever promised to keep.
+      await untilFollowing(old, owner);
       await cluster.waitHealthy();
     },
     reshard: async (random) => {
@@ -181,12 +178,6 @@ function common(servers: readonly RedisServer[], raw: Redis | Cluster) {
       await Promise.all(running().map(dropOurs));
     },
   };
-}
-
-/** A second failover before the first one's loser has caught up would lose what nobody ever promised to keep. */
-function untilFollowing(server: RedisServer): Promise<void> {
-  const follows = async () => (await server.info('replication'))['master_link_status'] === 'up';
-  return waitUntil('the old master follows the new one', follows, { timeoutMs: followsWithinMs });
 }
 
 /** The queue names its connections; those of the conductor stay. */

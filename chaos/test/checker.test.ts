@@ -94,7 +94,15 @@ test('books in order are left alone', () => {
 
 test('a job that was accepted and is nowhere is a violation', () => {
   const [first] = judge((told) => (told.ledger = []));
-  assert.match(first!, /job \(quick\) vanished/);
+  assert.match(first!, /job \(quick\) vanished: accepted/);
+});
+
+test('a job that ran and is nowhere is a violation, though nobody had confirmed it', () => {
+  const [first] = judge((told) => {
+    told.producer = told.producer.filter(({ e }) => e !== 'accepted');
+    told.ledger = told.ledger.filter(({ e }) => e === 'run');
+  });
+  assert.match(first!, /job \(quick\) vanished: it ran, unconfirmed/);
 });
 
 test('a job that is still held at the end is a violation, and its session a leak', () => {

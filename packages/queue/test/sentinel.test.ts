@@ -39,7 +39,7 @@ test('the master is killed while jobs are added and run: what a replica had conf
   assert.notEqual(master, old);
   const before = load.accepted.size;
   // Adds that want a copy get none until the old master is back as a replica.
-  await old.restart();
+  await setup.takeBack(old);
   await waitUntil('adds go on', () => load.accepted.size > before + 100, { timeoutMs: 30_000 });
   const ran = load.runs.size;
   await waitUntil('work goes on', () => load.runs.size > ran + 100, { timeoutMs: 30_000 });
@@ -75,5 +75,5 @@ test('after a failover, delayed jobs, schedules and dead letters are where they 
   assert.deepEqual(await seen.reach(1), ['waits']);
   await queue.dead.replay('all');
   assert.deepEqual(await seen.reach(2), ['waits', 'dies']);
-  await old.restart();
+  await setup.takeBack(old);
 });

@@ -2,6 +2,7 @@
 export { startRedis, type RedisServer, type RedisServerOptions } from './redisServer.js';
 export { startCluster, type RedisCluster, type ClusterOptions } from './cluster.js';
 export { startSentinel, type SentinelSetup, type SentinelOptions } from './sentinel.js';
+export { untilFollowing } from './following.js';
 export { startProxy, type Proxy, type LoseRepliesOptions } from './proxy.js';
 export { waitUntil, type WaitOptions } from './waitUntil.js';
 export { freePort } from './freePort.js';
