@@ -57,8 +57,6 @@ if not waits then
   if last == '1' then
     if total and stop ~= total then return answer('LAST') end
     if tonumber(upload.reach) > stop then return answer('LAST') end
-  elseif upload.is_last_received == 'true' and not total then
-    return answer('LAST')
   end
   if overlaps(upload, tonumber(offset), bytes) then return answer('OVERLAP') end
   local index = part_at(upload, math.max(0, stop - 1))

@@ -113,6 +113,10 @@ export const uploadErrors = defineErrors({
       `the store has other bytes than were sent (${d.what}: CRC-64 ${d.store} instead of ${d.sent}); nothing counts, send them again`,
     retryable: true,
   },
+  STORE_SILENT: {
+    message: (d: { what: string }) => `the store did not say what it has stored of ${d.what}; send it again`,
+    retryable: true,
+  },
   CHUNKS_LOST: {
     message: () => 'buffered bytes were lost before they could be stored; the status names what is missing',
     retryable: true,

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { failPoint } from '@sluice/base';
 import { runScript, type Engine } from './engine.js';
 import { partAt } from './plan.js';
-import type { Extent, State } from './state.js';
+import { receivedCrc64, type Extent, type State } from './state.js';
 import { dropFrames, PartBytes } from './writePart.js';
 
 export async function spill(
@@ -21,9 +21,11 @@ export async function spill(
     const start = run[0]!.offset;
     const length = run.reduce((sum, extent) => sum + extent.length, 0);
     const key = `${objectKey.slice(0, objectKey.lastIndexOf('/'))}/staging-${start}-${randomBytes(6).toString('hex')}`;
-    const bytes = new PartBytes(engine, id, store, run);
+    const bytes = new PartBytes(engine, id, store, run, false);
     const body = { stream: Readable.from(bytes.read(), { objectMode: false }), length };
-    await store.put(key, body, { signal });
+    // What arrived is what must be staged; the store refuses anything else.
+    const crc64 = await receivedCrc64(engine, id, run);
+    await store.put(key, body, { signal, ...(crc64 !== undefined && { crc64 }) });
     failPoint('spill.staged');
     const [word, ...freed] = await runScript(engine, 'spilled', id, {
       id,

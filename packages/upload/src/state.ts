@@ -1,5 +1,6 @@
 // The state of an upload as the scripts keep it, read and given types. The names of the fields are those that operators know from
 // the hash itself.
+import { combineCrc64 } from '@sluice/store';
 import type { Engine } from './engine.js';
 import { keysFor } from './engine.js';
 import { partNumbered, type PartPlan } from './plan.js';
@@ -123,6 +124,8 @@ export interface Extent {
   staged: string | undefined;
   /** Where in the attempt's bytes they begin. */
   start: number;
+  /** The chunk that brought them. */
+  name: string;
   member: string;
 }
 
@@ -134,7 +137,7 @@ export async function readExtents(engine: Engine, id: string, from = 0, to = Inf
 }
 
 function decodeExtent(member: string): Extent {
-  const [offset, length, source, , start] = member.split(' ');
+  const [offset, length, source, , start, name] = member.split(' ');
   const staged = source!.startsWith('*') ? source!.slice(1) : undefined;
   return {
     offset: Number(offset),
@@ -142,8 +145,22 @@ function decodeExtent(member: string): Extent {
     attempt: staged === undefined ? source : undefined,
     staged,
     start: Number(start),
+    name: name!,
     member,
   };
+}
+
+/** The CRC-64/NVME of extents as it was when they arrived; undefined when some are only a piece of what arrived. */
+export async function receivedCrc64(engine: Engine, id: string, extents: Extent[]): Promise<bigint | undefined> {
+  const names = extents.map(({ name }) => name);
+  const records = (await engine.redis.call('HMGET', [keysFor(engine, id)!.chunks, ...names])) as (Buffer | null)[];
+  let crc64 = 0n;
+  for (const [i, { length, start, staged }] of extents.entries()) {
+    const [size, crc] = String(records[i]).split(' ');
+    if (Number(size) !== length || start !== 0 || staged !== undefined) return undefined;
+    crc64 = combineCrc64(crc64, BigInt(`0x${crc}`), length);
+  }
+  return crc64;
 }
 
 export interface PartRecord {

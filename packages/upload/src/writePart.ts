@@ -11,7 +11,7 @@ import { frameBytes } from './frames.js';
 import { ensureMultipart } from './place.js';
 import { partNumbered } from './plan.js';
 import { hex } from './receive.js';
-import { readExtents, readState, type Extent, type State } from './state.js';
+import { readExtents, readState, receivedCrc64, type Extent, type State } from './state.js';
 import { ask } from './work.js';
 
 export async function writePart(engine: Engine, id: string, index: number, signal: AbortSignal): Promise<void> {
@@ -23,8 +23,9 @@ export async function writePart(engine: Engine, id: string, index: number, signa
   await keepFrames(engine, id, extents);
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
   const began = performance.now();
-  const bytes = new PartBytes(engine, id, store, extents);
-  const { etag, crc64, key } = await send(engine, state, store, index, size, bytes, signal).catch(async (error: unknown) => {
+  const received = await receivedCrc64(engine, id, extents);
+  const bytes = new PartBytes(engine, id, store, extents, received === undefined || !store.capabilities.crc64);
+  const { etag, crc64, key } = await send(engine, state, store, index, size, bytes, received, signal).catch(async (error: unknown) => {
     if (bytes.lost === undefined) throw error;
     engine.logger.warn({ upload: id, part: index }, 'buffered bytes are gone; the client is asked for them again');
     await runScript(engine, 'lose', id, { id, source: bytes.lost, part: '', start: '', lookMs: lookAgainMs });
@@ -58,6 +59,7 @@ async function send(
   index: number,
   size: number,
   bytes: PartBytes,
+  received: bigint | undefined,
   signal: AbortSignal,
 ): Promise<{ etag: string; crc64: bigint; key: string }> {
   const { contentType, objectKey } = state;
@@ -67,9 +69,11 @@ async function send(
     key === ''
       ? await store.putPart(await ensureMultipart(engine, state, store), index + 1, body, { signal })
       : await store.put(key, body, { ...(contentType !== undefined && { contentType }), signal });
-  if (stored.crc64 !== undefined && stored.crc64 !== bytes.crc64)
-    throw uploadErrors.STORE_DIFFERS({ what: `part ${index + 1}`, store: hex(stored.crc64), sent: hex(bytes.crc64) });
-  return { etag: stored.etag, crc64: bytes.crc64, key };
+  const crc64 = received ?? bytes.crc64;
+  const there = stored.crc64 ?? bytes.crc64;
+  if (there !== crc64)
+    throw uploadErrors.STORE_DIFFERS({ what: `part ${index + 1}`, store: hex(there), sent: hex(crc64) });
+  return { etag: stored.etag, crc64, key };
 }
 
 /** The bytes of some extents in their order, one frame in memory at a time and the next one on its way. */
@@ -78,22 +82,25 @@ export class PartBytes {
   readonly #id: string;
   readonly #store: ObjectStore;
   readonly #extents: Extent[];
+  readonly #sums: boolean;
+  /** Of what was read, if it is summed up. */
   crc64 = 0n;
   /** The attempt whose frames are gone, if reading failed because of that. */
   lost: string | undefined;
 
-  constructor(engine: Engine, id: string, store: ObjectStore, extents: Extent[]) {
+  constructor(engine: Engine, id: string, store: ObjectStore, extents: Extent[], sums: boolean) {
     this.#engine = engine;
     this.#id = id;
     this.#store = store;
     this.#extents = extents;
+    this.#sums = sums;
   }
 
   async *read(): AsyncGenerator<Buffer> {
     for (const extent of this.#extents) {
       const pieces = extent.staged === undefined ? this.#frames(extent) : this.#staged(extent);
       for await (const bytes of pieces) {
-        this.crc64 = crcOf(bytes, this.crc64);
+        if (this.#sums) this.crc64 = crcOf(bytes, this.crc64);
         yield bytes;
       }
     }

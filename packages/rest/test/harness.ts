@@ -1,0 +1,152 @@
+// The HTTP interface on a free port, over a whole upload service: a Redis, a PostgreSQL database and a store on disk, all real and
+// all the test's own.
+import { createCipheriv, createHash, randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import Fastify from 'fastify';
+import { silentLogger } from '@sluice/base';
+import { openRecords, type Records } from '@sluice/records';
+import { DiskStore } from '@sluice/store';
+import { startPostgres, startRedis, type PostgresServer, type RedisServer } from '@sluice/testbed';
+import { Uploads, type Settings } from '@sluice/upload';
+import { Access, notFound, rest, type AccessOptions, type RestOptions } from '../src/index.js';
+
+export const mebibyte = 1_048_576;
+
+let shared: Promise<{ redis: RedisServer; postgres: PostgresServer }> | undefined;
+
+export function servers(): Promise<{ redis: RedisServer; postgres: PostgresServer }> {
+  shared ??= Promise.all([startRedis(), startPostgres()]).then(([redis, postgres]) => ({ redis, postgres }));
+  return shared;
+}
+
+export async function stopServers(): Promise<void> {
+  if (!shared) return;
+  const { redis, postgres } = await shared;
+  await Promise.all([redis.stop(), postgres.stop()]);
+}
+
+export interface Api {
+  url: string;
+  records: Records;
+  uploads: Uploads;
+  access: Access;
+  /** JSON in, JSON out. */
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** Bytes in, JSON out. */
+  send(path: string, bytes: Buffer, headers?: Record<string, string>): Promise<Answer>;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // Tests look into whatever comes back.
+  body: any;
+}
+
+export interface ApiOptions {
+  settings?: Partial<Settings>;
+  access?: Partial<AccessOptions>;
+  rest?: Partial<RestOptions>;
+  tenants?: string[];
+}
+
+export async function startApi(t: TestContext, options: ApiOptions = {}): Promise<Api> {
+  const { redis, postgres } = await servers();
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-rest-'));
+  const store = new DiskStore({ folder, fsync: false });
+  const records = await openRecords({ url: await postgres.createDatabase() });
+  for (const tenant of options.tenants ?? ['default'])
+    await records.drives.create({ tenant, name: 'main', bucket: 'disk', prefix: `${tenant}/main/` });
+  const uploads = new Uploads({
+    redis: redis.url,
+    records,
+    storeOf: store,
+    settings: { prefix: `rest-${randomBytes(4).toString('hex')}`, ...options.settings },
+  });
+  await uploads.start();
+  const access = new Access({ keys: [], secret: 'only for this test', ...options.access });
+  const server = Fastify({ bodyLimit: mebibyte, routerOptions: { maxParamLength: 8_192 }, ajv: { customOptions: { coerceTypes: false, removeAdditional: false } } });
+  server.setNotFoundHandler((request, reply) => notFound(request, reply));
+  await server.register(rest, {
+    uploads,
+    records,
+    storeOf: () => store,
+    access,
+    defaultBucket: 'disk',
+    logger: silentLogger,
+    version: '0.0.0',
+    ...options.rest,
+  });
+  await server.listen({ host: '127.0.0.1', port: 0 });
+  const url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
+  t.after(async () => {
+    server.server.closeAllConnections();
+    await server.close();
+    await uploads.stop();
+    await records.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const ask = async (path: string, init: RequestInit): Promise<Answer> => {
+    const response = await fetch(url + path, init);
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json') === true && text !== '';
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+  return {
+    url,
+    records,
+    uploads,
+    access,
+    call: (method, path, body, headers = {}) =>
+      ask(path, {
+        method,
+        headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+    send: (path, bytes, headers = {}) => ask(path, { method: 'PUT', body: bytes, headers }),
+  };
+}
+
+/** A request exactly as written: no encoding, no normalisation, any Host. */
+export function raw(
+  url: string,
+  path: string,
+  options: { method?: string; headers?: Record<string, string>; body?: Buffer } = {},
+): Promise<{ status: number; headers: Record<string, unknown>; text: string }> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const { method = 'GET', headers = {}, body } = options;
+    const request = httpRequest({ hostname, port, path, method, headers }, (response) => {
+      const pieces: Buffer[] = [];
+      response.on('data', (piece: Buffer) => pieces.push(piece));
+      response.on('end', () =>
+        resolve({ status: response.statusCode!, headers: response.headers, text: Buffer.concat(pieces).toString() }),
+      );
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+export function bytesOf(size: number, seed = 1): Buffer {
+  const key = createHash('sha256').update(`seed ${seed}`).digest();
+  return createCipheriv('aes-256-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(size));
+}
+
+export function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+export async function completed(api: Api, id: string, withinMs = 20_000): Promise<any> {
+  for (const until = performance.now() + withinMs; ; ) {
+    const { body } = await api.call('GET', `/v1/uploads/${id}`);
+    if (['COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED'].includes(body.state)) return body;
+    if (performance.now() > until) throw new Error(JSON.stringify(body));
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
