@@ -1,2 +1,12 @@
 // @sluice/events: publishes the outbox in order, at least once, to a sink: a Redis stream.
-export {};
+export { Relay, DEFAULT_BATCH, type RelayOptions } from './relay.js';
+export type { EventSink, SinkEvent } from './sink.js';
+export {
+  RedisStreamSink,
+  readEvents,
+  DEFAULT_KEPT_EVENTS,
+  type ReadEventsOptions,
+  type RedisStreamSinkOptions,
+  type StreamEvent,
+} from './redisStream.js';
+export { eventKeys, keyNames } from './keys.js';

@@ -15,6 +15,7 @@ import { build } from './schema.js';
 
 const LOCK = 5_320_002;
 const CHANNEL = 'sluice_outbox';
+const KEEPALIVE_S = 5;
 const NUDGE_AFTER_MS = 10;
 const NUDGE_LIMIT_MS = 2_000;
 
@@ -56,6 +57,9 @@ export class Outbox {
         await client.end();
         return undefined;
       }
+      // The lock of a leader whose machine vanished must not stay for the hours that TCP would wait.
+      await client.query(`SET tcp_keepalives_idle = ${KEEPALIVE_S}; SET tcp_keepalives_interval = ${KEEPALIVE_S};
+        SET tcp_keepalives_count = 3`);
       client.on('notification', onWake);
       await client.query(`LISTEN ${CHANNEL}`);
       return new Leadership(client, this.database);
