@@ -9,7 +9,10 @@
 //   typed error (`errors.ts`) that says whether trying again helps.
 import type { Readable } from 'node:stream';
 
-/** Bytes in memory can be sent again; a stream is sent once, and its length must be known. */
+/**
+ * Bytes in memory can be sent again; a stream is sent once, and its length must be known. The store reads the stream to its end
+ * and never destroys it: after a failure the rest of it is the caller's, to drain or to destroy.
+ */
 export type Body = Uint8Array | { stream: Readable; length: number };
 
 export interface ObjectInfo {
@@ -27,7 +30,7 @@ export interface ObjectInfo {
 export interface PutOptions {
   contentType?: string;
   metadata?: Record<string, string>;
-  /** CRC-64/NVME of the body; the store refuses a body that has another one. */
+  /** CRC-64/NVME of the body, if it is known already; the store refuses a body that has another one. */
   crc64?: bigint;
   signal?: AbortSignal;
 }
@@ -41,7 +44,7 @@ export interface GetOptions {
 }
 
 export interface ObjectRead extends ObjectInfo {
-  /** Ends with an error, never early, when the bytes stop before `length` was reached. */
+  /** Ends with an error, never early, when the bytes stop before `length` was reached. Read it to its end or destroy it. */
   stream: Readable;
   /** How many bytes the stream brings; `size` is that of the whole object. */
   length: number;
@@ -69,7 +72,7 @@ export interface CompleteOptions {
 
 export interface ListPage {
   objects: ObjectInfo[];
-  /** Where the next page begins; absent on the last one. */
+  /** The last key of this page, to be given as `from`; absent on the last page. */
   next?: string;
 }
 
@@ -91,7 +94,7 @@ export interface ObjectStore {
   get(key: string, options?: GetOptions): Promise<ObjectRead>;
   head(key: string): Promise<ObjectInfo | undefined>;
   delete(key: string): Promise<void>;
-  /** In the order of keys. */
+  /** In the order of the keys' UTF-8 bytes, those after `from`. Descriptions and checksums are not in lists: ask `head`. */
   list(prefix: string, options?: { from?: string; limit?: number }): Promise<ListPage>;
   copy(from: string, to: string): Promise<ObjectInfo>;
   createMultipart(key: string, options?: Pick<PutOptions, 'contentType' | 'metadata'>): Promise<Multipart>;
