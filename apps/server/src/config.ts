@@ -105,11 +105,15 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     keys: tenantKeys(env),
     tenants: tenantRules(env),
     secret: env['SLUICE_SECRET'] || undefined,
-    origins: (env['SLUICE_ORIGINS'] ?? '').split(',').map((origin) => origin.trim()).filter(Boolean),
+    origins: (env['SLUICE_ORIGINS'] ?? '')
+      .split(',')
+      .map((origin) => origin.trim())
+      .filter(Boolean),
     publicUrl: env['SLUICE_PUBLIC_URL'] || undefined,
     trustProxy: env['SLUICE_TRUST_PROXY'] === 'true',
     uploadHooksFile: env['SLUICE_UPLOAD_HOOKS'] ? resolve(env['SLUICE_UPLOAD_HOOKS']) : undefined,
-    uploadBudgetBytes: wholeNumber(env, 'SLUICE_UPLOAD_BUDGET_BYTES', 16 * MEBIBYTE, LARGEST_BUDGET) ?? 256 * MEBIBYTE,
+    uploadBudgetBytes:
+      wholeNumber(env, 'SLUICE_UPLOAD_BUDGET_BYTES', 16 * MEBIBYTE, LARGEST_BUDGET) ?? 256 * MEBIBYTE,
     uploadWorkers: wholeNumber(env, 'SLUICE_UPLOAD_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     stopDeadlineMs: wholeNumber(env, 'SLUICE_STOP_DEADLINE_MS', 1, LONGEST_STOP_MS) ?? 30_000,
     logLevel: logLevel(env),
@@ -139,7 +143,11 @@ function chosenRoles(env: NodeJS.ProcessEnv): ReadonlySet<Role> {
   if (!text) return new Set(roles);
   const chosen = text.split(',').map((name) => roles.find((role) => role === name.trim()));
   if (chosen.includes(undefined))
-    throw serverErrors.BAD_CONFIG({ name: 'SLUICE_ROLES', value: text, wanted: `some of ${roles.join(', ')}` });
+    throw serverErrors.BAD_CONFIG({
+      name: 'SLUICE_ROLES',
+      value: text,
+      wanted: `some of ${roles.join(', ')}`,
+    });
   return new Set(chosen as Role[]);
 }
 
@@ -148,7 +156,11 @@ function databaseUrl(env: NodeJS.ProcessEnv): string | undefined {
   if (!text) return undefined;
   if (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text)) return text;
   // The value may hold a password.
-  throw serverErrors.BAD_CONFIG({ name: 'SLUICE_DATABASE_URL', value: '…', wanted: 'postgres://user:password@host:5432/database' });
+  throw serverErrors.BAD_CONFIG({
+    name: 'SLUICE_DATABASE_URL',
+    value: '…',
+    wanted: 'postgres://user:password@host:5432/database',
+  });
 }
 
 function s3(env: NodeJS.ProcessEnv): S3Config | undefined {

@@ -16,6 +16,7 @@ import { Uploads, type Hooks } from '@sluice/upload';
 import type { Config, S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
+import { figure } from './metrics.js';
 
 /** The drive that every tenant has from the start. */
 export const FIRST_DRIVE = 'main';
@@ -57,7 +58,11 @@ export async function startFileService(
         uploads,
         records,
         storeOf: ({ bucket }) => stores.of(bucket),
-        access: new Access({ keys: config.keys, secret: config.secret ?? keptSecret(config.dataDir), rules: config.tenants }),
+        access: new Access({
+          keys: config.keys,
+          secret: config.secret ?? keptSecret(config.dataDir),
+          rules: config.tenants,
+        }),
         defaultBucket: stores.defaultBucket,
         origins: config.origins,
         ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
@@ -88,12 +93,22 @@ function startRelay(redisUrl: string, records: Records, logger: Logger) {
   const relay = new Relay({ records, sink: new RedisStreamSink({ redis }), logger });
   void relay.start();
   return {
-    metrics: async () => relay.metrics(),
+    metrics: async () => {
+      const state = await relay.state().catch(() => undefined);
+      return state ? outboxFigures(state.waiting, state.oldestMs / 1_000) : '';
+    },
     stop: async (deadlineMs: number) => {
       await relay.stop(deadlineMs);
       redis.close();
     },
   };
+}
+
+function outboxFigures(waiting: number, oldestSeconds: number): string {
+  return [
+    figure('sluice_outbox_waiting', 'gauge', 'Events that wait to be published.', Number(waiting)),
+    figure('sluice_outbox_oldest_seconds', 'gauge', 'Age of the oldest of them.', oldestSeconds),
+  ].join('');
 }
 
 /** One store per bucket, or the data folder. */
@@ -130,9 +145,9 @@ function s3Store(s3: S3Config, bucket: string): ObjectStore {
     region,
     forcePathStyle: pathStyle,
     ...(endpoint !== undefined && { endpoint }),
-    ...(accessKeyId !== undefined && secretAccessKey !== undefined && { credentials: { accessKeyId, secretAccessKey } }),
-    ...(equalParts && { equalParts }),
-    ...(maxParts !== undefined && { maxParts }),
+    ...(accessKeyId !== undefined &&
+      secretAccessKey !== undefined && { credentials: { accessKeyId, secretAccessKey } }),
+    limits: { ...(equalParts && { equalParts }), ...(maxParts !== undefined && { maxParts }) },
   });
 }
 
@@ -162,6 +177,9 @@ async function loadHooks(file: string | undefined): Promise<Hooks> {
   }
   const { beforeAccept, afterComplete } = module;
   if (typeof (beforeAccept ?? afterComplete) !== 'function')
-    throw serverErrors.BAD_HOOKS({ file, reason: 'it exports neither a function beforeAccept nor afterComplete' });
+    throw serverErrors.BAD_HOOKS({
+      file,
+      reason: 'it exports neither a function beforeAccept nor afterComplete',
+    });
   return { ...(beforeAccept && { beforeAccept }), ...(afterComplete && { afterComplete }) };
 }

@@ -77,7 +77,8 @@ function declareHealth(server: FastifyInstance, options: HttpOptions): void {
       const parts = await Promise.all(options.metrics.map((source) => source()));
       return answer(reply, 200, 'text/plain; version=0.0.4; charset=utf-8', parts.join(''));
     },
-    '/': async (reply) => answer(reply, 200, 'text/plain', 'Sluice\n/healthz\n/readyz\n/metrics\n/openapi.json\n'),
+    '/': async (reply) =>
+      answer(reply, 200, 'text/plain', 'Sluice\n/healthz\n/readyz\n/metrics\n/openapi.json\n'),
   };
   for (const [url, page] of Object.entries(pages)) {
     server.get(url, (_request: FastifyRequest, reply) => page(reply));

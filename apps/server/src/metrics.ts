@@ -50,6 +50,6 @@ export function processMetrics(): MetricsSource {
   };
 }
 
-function figure(name: string, kind: Kind, help: string, value: number): string {
+export function figure(name: string, kind: Kind, help: string, value: number): string {
   return `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n${name} ${value}\n`;
 }

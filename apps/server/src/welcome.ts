@@ -4,6 +4,7 @@
  */
 import { describeTarget, parseTarget } from '@sluice/redis';
 import type { Config } from './config.js';
+import { FIRST_DRIVE } from './fileService.js';
 import type { QueueWork } from './handlers.js';
 import { isOnPath } from './redisProcess.js';
 
@@ -13,14 +14,20 @@ export function welcome(config: Config, httpUrl: string, redisUrl: string, work:
     concurrency === undefined ? name : `${name} (${concurrency} at a time)`,
   );
   const does = config.handlersFile ?? 'a demonstration that logs each job; set SLUICE_HANDLERS to your own';
-  const example = addCommand(config, redisUrl, work[0]!.name);
+  const example = work[0] && addCommand(config, redisUrl, work[0].name);
   return [
     `Sluice runs at ${httpUrl} (health: /healthz /readyz, metrics: /metrics)`,
     `Redis: ${isOurs ? `${redisUrl}, data in ${config.dataDir}` : describeTarget(parseTarget(redisUrl))}`,
-    `Queues: ${queues.join(', ')}`,
-    `Handlers: ${does}`,
+    ...(work.length > 0 ? [`Queues: ${queues.join(', ')}`, `Handlers: ${does}`] : []),
     ...(example ? [`Add a job: ${example}`] : []),
+    ...(config.roles.has('api') ? [`Upload a file: ${uploadCommand(config, httpUrl)}`] : []),
   ].join('\n');
+}
+
+/** With keys, whoever configured them has them at hand; they do not belong on a screen. */
+function uploadCommand({ keys }: Config, httpUrl: string): string {
+  const key = keys.length > 0 ? '-H "X-Sluice-Key: $KEY" ' : '';
+  return `curl ${key}-T README.md ${httpUrl}/v1/files/${FIRST_DRIVE}/README.md`;
 }
 
 function addCommand(config: Config, redisUrl: string, queue: string): string | undefined {

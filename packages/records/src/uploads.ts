@@ -175,7 +175,14 @@ export class Uploads {
   }
 
   /** Of a file that was to be stored at once and never was: nobody can store it under this id any more. */
-  async bury(upload: { id: string; tenant: string; drive: string; path: string; objectKey: string; reason: string }): Promise<UploadRecord> {
+  async bury(upload: {
+    id: string;
+    tenant: string;
+    drive: string;
+    path: string;
+    objectKey: string;
+    reason: string;
+  }): Promise<UploadRecord> {
     const argument = { ...upload, reason: cleanReason(upload.reason) };
     return toUpload(await this.database.call<UploadRow>('sluice_bury', argument));
   }

@@ -83,7 +83,11 @@ export class Access {
 
   makeToken(principal: Principal, scope: Scope, expiresAt: Date): string {
     if (principal.scope) throw restErrors.FORBIDDEN({ reason: 'a token cannot make tokens' });
-    const body: TokenBody = { ...scope, tenant: principal.tenant, expires: Math.floor(expiresAt.getTime() / 1_000) };
+    const body: TokenBody = {
+      ...scope,
+      tenant: principal.tenant,
+      expires: Math.floor(expiresAt.getTime() / 1_000),
+    };
     const text = Buffer.from(JSON.stringify(body)).toString('base64url');
     return `${tokenMark}${text}.${this.#sign('token', text)}`;
   }
@@ -97,10 +101,12 @@ export class Access {
 
   /** The tenant whose file a link may read. */
   openLink(nodeId: string, query: Record<string, unknown>): string {
-    const [tenant, expires, disposition, signature] = ['tenant', 'expires', 'disposition', 'signature'].map((name) => {
-      const value = query[name];
-      return typeof value === 'string' ? value : '';
-    }) as [string, string, string, string];
+    const [tenant, expires, disposition, signature] = ['tenant', 'expires', 'disposition', 'signature'].map(
+      (name) => {
+        const value = query[name];
+        return typeof value === 'string' ? value : '';
+      },
+    ) as [string, string, string, string];
     const right = this.#sign('link', [tenant, nodeId, expires, disposition].join('\n'));
     if (!sameText(signature, right)) throw restErrors.TOKEN_INVALID({ reason: 'its signature is wrong' });
     if (Number(expires) * 1_000 < Date.now()) throw restErrors.TOKEN_INVALID({ reason: 'it has expired' });
@@ -160,7 +166,9 @@ export function checkType({ rules, scope }: Principal, type: string | undefined)
   for (const allowed of [rules.types, scope?.types]) {
     if (!allowed) continue;
     const plain = (type ?? 'application/octet-stream').split(';')[0]!.trim().toLowerCase();
-    const isAllowed = allowed.some((rule) => rule === plain || (rule.endsWith('/*') && plain.startsWith(rule.slice(0, -1))));
+    const isAllowed = allowed.some(
+      (rule) => rule === plain || (rule.endsWith('/*') && plain.startsWith(rule.slice(0, -1))),
+    );
     if (!isAllowed) throw restErrors.TYPE_REFUSED({ type: plain, allowed: allowed.join(', ') });
   }
 }

@@ -37,7 +37,8 @@ export async function serveFile(
     .header('X-Content-Type-Options', 'nosniff')
     .header('Content-Security-Policy', "default-src 'none'; sandbox")
     .header('Cache-Control', 'private, no-cache');
-  if (file.sha256 !== null) reply.header('Repr-Digest', `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`);
+  if (file.sha256 !== null)
+    reply.header('Repr-Digest', `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`);
   const unchanged = evaluate(request, etag, file.updatedAt);
   if (unchanged) return reply.code(304).send();
   const range = rangeOf(request, etag, file);
@@ -46,7 +47,8 @@ export async function serveFile(
   if (range) reply.code(206).header('Content-Range', `bytes ${range.first}-${range.last}/${file.size}`);
   const length = range ? range.last - range.first + 1 : file.size;
   reply.header('Content-Length', length);
-  if (request.method === 'HEAD' || file.size === 0) return reply.send(request.method === 'HEAD' ? undefined : '');
+  if (request.method === 'HEAD' || file.size === 0)
+    return reply.send(request.method === 'HEAD' ? undefined : '');
   const { stream } = await store.get(file.objectKey, range ? { range } : {});
   request.raw.once('close', () => stream.destroy());
   return reply.send(stream);
@@ -76,7 +78,11 @@ function names(list: string, etag: string, weakly: boolean): boolean {
 type Range = { first: number; last: number };
 
 /** One range; several at once are answered with the whole file, as the RFC allows. */
-function rangeOf({ headers, method }: FastifyRequest, etag: string, file: ServedFile): Range | 'unsatisfiable' | undefined {
+function rangeOf(
+  { headers, method }: FastifyRequest,
+  etag: string,
+  file: ServedFile,
+): Range | 'unsatisfiable' | undefined {
   const { range } = headers;
   if (range === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined;
   const condition = headers['if-range'];
@@ -102,6 +108,9 @@ function rangeOf({ headers, method }: FastifyRequest, etag: string, file: Served
 /** For old clients in ASCII, for all others in full (RFC 6266). */
 function filename(name: string): string {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_');
-  const full = encodeURIComponent(name).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  const full = encodeURIComponent(name).replace(
+    /['()*]/g,
+    (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
   return `filename="${ascii}"; filename*=UTF-8''${full}`;
 }

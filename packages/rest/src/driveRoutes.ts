@@ -28,10 +28,17 @@ export const driveRoutes: Route[] = [
       needKey(principal);
       const name = params['name']!;
       if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(name))
-        throw restErrors.REQUEST_INVALID({ reason: 'a drive is named with letters, digits, ".", "_" and "-", at most 100' });
+        throw restErrors.REQUEST_INVALID({
+          reason: 'a drive is named with letters, digits, ".", "_" and "-", at most 100',
+        });
       const { tenant } = principal;
       return driveView(
-        await parts.records.drives.create({ tenant, name, bucket: parts.defaultBucket, prefix: `${tenant}/${name}/` }),
+        await parts.records.drives.create({
+          tenant,
+          name,
+          bucket: parts.defaultBucket,
+          prefix: `${tenant}/${name}/`,
+        }),
       );
     },
   },
@@ -80,7 +87,10 @@ export const driveRoutes: Route[] = [
       const { expiresInS = usualTokenS, ...scope } = request.body as Scope & { expiresInS?: number };
       const expiresAt = new Date(Date.now() + expiresInS * 1_000);
       reply.code(201).header('Cache-Control', 'no-store');
-      return { token: parts.access.makeToken(principal, scope, expiresAt), expiresAt: expiresAt.toISOString() };
+      return {
+        token: parts.access.makeToken(principal, scope, expiresAt),
+        expiresAt: expiresAt.toISOString(),
+      };
     },
   },
 ];

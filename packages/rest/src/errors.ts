@@ -121,9 +121,25 @@ export function answerFor(error: unknown): Answer {
 }
 
 /** Details that help a program; the rest is in the message. */
-const shown = ['sendFirst', 'retryAfterS', 'limit', 'size', 'state', 'wanted', 'declared', 'computed', 'code'];
+const shown = [
+  'sendFirst',
+  'retryAfterS',
+  'limit',
+  'size',
+  'state',
+  'wanted',
+  'declared',
+  'computed',
+  'code',
+];
 
-function refusal(status: number, code: string, message: string, retryable: boolean, details: Record<string, unknown> = {}): Answer {
+function refusal(
+  status: number,
+  code: string,
+  message: string,
+  retryable: boolean,
+  details: Record<string, unknown> = {},
+): Answer {
   const open = Object.fromEntries(Object.entries(details).filter(([name]) => shown.includes(name)));
   const extra = Object.keys(open).length > 0 && { details: open };
   return { status, body: { error: { code, message, retryable, ...extra } } };

@@ -16,7 +16,8 @@ export const fileRoutes: Route[] = [
     answers: '201 and the new file, or 200 and the replaced one',
     headers: {
       'Idempotency-Key': 'Makes the request safe to repeat.',
-      'Repr-Digest': 'sha-256 of the file (RFC 9530); the upload fails if its bytes differ. Content-Digest counts the same.',
+      'Repr-Digest':
+        'sha-256 of the file (RFC 9530); the upload fails if its bytes differ. Content-Digest counts the same.',
       'If-None-Match': '* refuses to replace a file.',
       'X-Sluice-Meta-<name>': 'Metadata of the file.',
     },
@@ -52,19 +53,23 @@ export const fileRoutes: Route[] = [
       return { drive, path, ...stored };
     },
   },
-  ...(['GET', 'HEAD'] as const).map(
-    (method): Route => ({
-      method,
-      url: '/v1/files/:drive/*',
-      summary: 'Download a file, or a range of it, under conditions.',
-      answers: '200, 206 or 304',
-      headers: { Range: 'bytes=<first>-<last>', 'If-None-Match': 'An ETag.', 'If-Range': 'An ETag or a date.' },
-      handle: async (call) => {
-        const { node, drive } = await fileAt(call);
-        return serveFile(call.parts.storeOf(drive), served(node), call.request, call.reply, call.query['disposition']);
-      },
-    }),
-  ),
+  ...(['GET', 'HEAD'] as const).map((method): Route => ({
+    method,
+    url: '/v1/files/:drive/*',
+    summary: 'Download a file, or a range of it, under conditions.',
+    answers: '200, 206 or 304',
+    headers: { Range: 'bytes=<first>-<last>', 'If-None-Match': 'An ETag.', 'If-Range': 'An ETag or a date.' },
+    handle: async (call) => {
+      const { node, drive } = await fileAt(call);
+      return serveFile(
+        call.parts.storeOf(drive),
+        served(node),
+        call.request,
+        call.reply,
+        call.query['disposition'],
+      );
+    },
+  })),
   {
     method: 'DELETE',
     url: '/v1/files/:drive/*',
@@ -75,7 +80,8 @@ export const fileRoutes: Route[] = [
       needKey(call.principal);
       const { node } = await fileAt(call);
       const wanted = call.request.headers['if-match'];
-      if (wanted !== undefined && wanted !== '*' && wanted !== node.etag) throw restErrors.PRECONDITION_FAILED();
+      if (wanted !== undefined && wanted !== '*' && wanted !== node.etag)
+        throw restErrors.PRECONDITION_FAILED();
       await call.parts.records.nodes.delete({ tenant: call.principal.tenant, id: node.id });
       return nodeView(node);
     },
@@ -90,7 +96,8 @@ async function fileAt({ principal, params, parts }: Call) {
   const drive = await parts.records.drives.get(tenant, driveName);
   if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveName });
   const node = await parts.records.nodes.getByPath(tenant, driveName, path);
-  if (!node || node.type !== 'FILE' || node.status !== 'ACTIVE') throw recordsErrors.NODE_NOT_FOUND({ node: path });
+  if (!node || node.type !== 'FILE' || node.status !== 'ACTIVE')
+    throw recordsErrors.NODE_NOT_FOUND({ node: path });
   return { node, drive };
 }
 

@@ -29,7 +29,8 @@ export const nodeRoutes: Route[] = [
     handle: async ({ principal, query, parts }) => {
       needKey(principal);
       const { drive, parent, after } = query;
-      if (drive === undefined) throw restErrors.REQUEST_INVALID({ reason: 'name a drive: /v1/nodes?drive=main' });
+      if (drive === undefined)
+        throw restErrors.REQUEST_INVALID({ reason: 'name a drive: /v1/nodes?drive=main' });
       const limit = query['limit'] === undefined ? defaultPage : Number(query['limit']);
       if (!Number.isInteger(limit) || limit < 1 || limit > largestPage)
         throw restErrors.REQUEST_INVALID({ reason: `limit must be a whole number from 1 to ${largestPage}` });
@@ -58,7 +59,10 @@ export const nodeRoutes: Route[] = [
     handle: async ({ request, reply, principal, parts }) => {
       needKey(principal);
       const body = request.body as { drive: string; path?: string; parentId?: string; name?: string };
-      const place = body.path !== undefined ? { path: body.path } : { parentId: body.parentId ?? null, name: body.name ?? '' };
+      const place =
+        body.path !== undefined
+          ? { path: body.path }
+          : { parentId: body.parentId ?? null, name: body.name ?? '' };
       const folder = { tenant: principal.tenant, drive: body.drive, ...place };
       const { node, created } = await parts.records.nodes.createFolder(folder);
       reply.code(created ? 201 : 200).header('Location', locationOf(parts, request, `/v1/nodes/${node.id}`));
@@ -85,7 +89,11 @@ export const nodeRoutes: Route[] = [
     handle: async (call) => {
       const { id: nodeId } = await ownNode(call);
       const change = call.request.body as { name?: string; parentId?: string | null };
-      const { node } = await call.parts.records.nodes.move({ tenant: call.principal.tenant, id: nodeId, ...change });
+      const { node } = await call.parts.records.nodes.move({
+        tenant: call.principal.tenant,
+        id: nodeId,
+        ...change,
+      });
       return nodeView(node);
     },
   },
@@ -98,7 +106,11 @@ export const nodeRoutes: Route[] = [
     handle: async (call) => {
       const node = await ownNode(call);
       const recursive = call.query['recursive'] === 'true';
-      const { deleted } = await call.parts.records.nodes.delete({ tenant: call.principal.tenant, id: node.id, recursive });
+      const { deleted } = await call.parts.records.nodes.delete({
+        tenant: call.principal.tenant,
+        id: node.id,
+        recursive,
+      });
       return { deleted };
     },
   },
@@ -116,7 +128,8 @@ export const nodeRoutes: Route[] = [
         ? parts.access.openLink(params['id']!, query)
         : keyHolder(parts.access.identify(request.headers)).tenant;
       const node = await nodeOf(parts, tenant, params['id']!);
-      if (node.type !== 'FILE' || node.status !== 'ACTIVE') throw recordsErrors.NODE_NOT_FOUND({ node: node.id });
+      if (node.type !== 'FILE' || node.status !== 'ACTIVE')
+        throw recordsErrors.NODE_NOT_FOUND({ node: node.id });
       const drive = await driveOf(call, tenant, node);
       return serveFile(parts.storeOf(drive), served(node), request, call.reply, query['disposition']);
     },
@@ -139,12 +152,19 @@ export const nodeRoutes: Route[] = [
     },
     handle: async ({ request, reply, principal, parts }) => {
       needKey(principal);
-      const body = request.body as { nodeId?: string; drive?: string; path?: string; expiresInS?: number; disposition?: string };
+      const body = request.body as {
+        nodeId?: string;
+        drive?: string;
+        path?: string;
+        expiresInS?: number;
+        disposition?: string;
+      };
       const node =
         body.nodeId !== undefined
           ? await nodeOf(parts, principal.tenant, body.nodeId)
           : await parts.records.nodes.getByPath(principal.tenant, body.drive ?? '', body.path ?? '');
-      if (!node || node.type !== 'FILE') throw recordsErrors.NODE_NOT_FOUND({ node: body.nodeId ?? body.path ?? '' });
+      if (!node || node.type !== 'FILE')
+        throw recordsErrors.NODE_NOT_FOUND({ node: body.nodeId ?? body.path ?? '' });
       const expiresAt = new Date(Date.now() + (body.expiresInS ?? usualLinkS) * 1_000);
       const query = parts.access.signLink(principal.tenant, node.id, expiresAt, body.disposition ?? 'inline');
       reply.code(201);
@@ -159,7 +179,12 @@ export const nodeRoutes: Route[] = [
 /** What everybody may see of a node: not where its bytes lie. */
 export function nodeView(node: NodeRecord): object {
   const { driveId, objectKey: _, tenant: __, ...rest } = node;
-  return { ...rest, driveId, createdAt: node.createdAt.toISOString(), updatedAt: node.updatedAt.toISOString() };
+  return {
+    ...rest,
+    driveId,
+    createdAt: node.createdAt.toISOString(),
+    updatedAt: node.updatedAt.toISOString(),
+  };
 }
 
 function keyHolder<P extends Parameters<typeof needKey>[0]>(principal: P): P {

@@ -60,7 +60,9 @@ function operation(route: Route, path: string): object {
   return {
     summary: route.summary,
     ...(parameters.length > 0 && { parameters }),
-    ...(content && { requestBody: { required: route.raw === true || route.body?.['required'] !== undefined, content } }),
+    ...(content && {
+      requestBody: { required: route.raw === true || route.body?.['required'] !== undefined, content },
+    }),
     responses: {
       [status]: { description: route.answers },
       default: {

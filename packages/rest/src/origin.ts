@@ -35,7 +35,11 @@ export function checkHost({ isOpen }: OriginOptions, request: FastifyRequest): v
 }
 
 /** Sets the CORS headers, and refuses pages that may not be here. */
-export function checkOrigin({ isOpen, origins }: OriginOptions, request: FastifyRequest, reply: FastifyReply): void {
+export function checkOrigin(
+  { isOpen, origins }: OriginOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   const { origin } = request.headers;
   if (origin === undefined) return;
   reply.header('Vary', 'Origin');
@@ -49,7 +53,8 @@ export function checkOrigin({ isOpen, origins }: OriginOptions, request: Fastify
   if (request.method !== 'OPTIONS') return;
   const asked = request.headers['access-control-request-headers'];
   reply.header('Access-Control-Allow-Methods', methods).header('Access-Control-Max-Age', preflightSeconds);
-  if (asked !== undefined && /^[\w-]+(\s*,\s*[\w-]+)*$/.test(asked)) reply.header('Access-Control-Allow-Headers', asked);
+  if (asked !== undefined && /^[\w-]+(\s*,\s*[\w-]+)*$/.test(asked))
+    reply.header('Access-Control-Allow-Headers', asked);
 }
 
 function isLoopback(origin: string): boolean {

@@ -12,7 +12,8 @@ export async function streamProgress({ request, reply, parts }: Call, id: string
   const early: Progress[] = [];
   let say = (progress: Progress): void => void early.push(progress);
   const { snapshot, stop } = await parts.uploads.watch(id, (progress) => say(progress), after);
-  for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value);
+  for (const [name, value] of Object.entries(reply.getHeaders()))
+    if (value !== undefined) reply.raw.setHeader(name, value);
   const { raw } = reply.hijack();
   raw.writeHead(200, {
     'Content-Type': 'text/event-stream; charset=utf-8',

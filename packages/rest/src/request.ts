@@ -54,7 +54,8 @@ const metaPrefix = 'x-sluice-meta-';
 export function metadataOf(headers: IncomingHttpHeaders): Record<string, string> | undefined {
   const metadata: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [name, value] of Object.entries(headers))
-    if (name.startsWith(metaPrefix) && value !== undefined) metadata[name.slice(metaPrefix.length)] = decoded(text(value)!);
+    if (name.startsWith(metaPrefix) && value !== undefined)
+      metadata[name.slice(metaPrefix.length)] = decoded(text(value)!);
   return Object.keys(metadata).length > 0 ? metadata : undefined;
 }
 

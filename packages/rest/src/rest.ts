@@ -70,14 +70,18 @@ type Identified = FastifyRequest & { principal: Call['principal'] };
 
 export function refuse(logger: Logger, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const { status, retryAfterS, body } = answerFor(error);
-  if (status >= 500) logger.error({ err: error, method: request.method, url: request.url }, 'a request failed');
+  if (status >= 500)
+    logger.error({ err: error, method: request.method, url: request.url }, 'a request failed');
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS);
   // Nobody reads a body that was refused; the connection cannot be used again.
-  if (!request.raw.readableEnded && request.method !== 'GET' && request.method !== 'HEAD') reply.header('Connection', 'close');
+  if (!request.raw.readableEnded && request.method !== 'GET' && request.method !== 'HEAD')
+    reply.header('Connection', 'close');
   void reply.code(status).type('application/json').removeHeader('Content-Length').send(body);
 }
 
 export function notFound(request: FastifyRequest, reply: FastifyReply): void {
-  const { status, body } = answerFor(restErrors.ROUTE_NOT_FOUND({ method: request.method, path: request.url.split('?')[0]! }));
+  const { status, body } = answerFor(
+    restErrors.ROUTE_NOT_FOUND({ method: request.method, path: request.url.split('?')[0]! }),
+  );
   void reply.code(status).send(body);
 }

@@ -40,7 +40,11 @@ export const uploadRoutes: Route[] = [
         chunkSize: { ...count, minimum: 1, description: 'Chunk n then begins at n · chunkSize.' },
         contentType: { type: 'string', maxLength: 255 },
         sha256: { ...sha256, description: 'Of the whole file; the upload fails if its bytes differ.' },
-        metadata: { type: 'object', maxProperties: 64, additionalProperties: { type: 'string', maxLength: 2_048 } },
+        metadata: {
+          type: 'object',
+          maxProperties: 64,
+          additionalProperties: { type: 'string', maxLength: 2_048 },
+        },
         clientNodeId: { type: 'string', minLength: 1, maxLength: 255 },
         ifExists: { enum: ['replace', 'fail'] },
       },
@@ -65,8 +69,12 @@ export const uploadRoutes: Route[] = [
     url: '/v1/uploads/:id/chunks/:number',
     summary: 'Send a chunk by its number. The same bytes again are a success, others a conflict.',
     answers: '200 and what is there now; ack says "stored" or "buffered"',
-    query: { last: { enum: ['true', 'false'], description: 'Marks the last chunk when the size is unknown.' } },
-    headers: { 'Content-Digest': 'Of the bytes of this chunk: sha-256, crc32c, crc32 or crc64nvme (RFC 9530).' },
+    query: {
+      last: { enum: ['true', 'false'], description: 'Marks the last chunk when the size is unknown.' },
+    },
+    headers: {
+      'Content-Digest': 'Of the bytes of this chunk: sha-256, crc32c, crc32 or crc64nvme (RFC 9530).',
+    },
     raw: true,
     handle: async (call) => {
       const { params, query, request, parts } = call;
@@ -140,7 +148,9 @@ export const uploadRoutes: Route[] = [
 function endOf(missing: [number, number | null][]): number {
   const [open] = missing;
   if (missing.length !== 1 || open![1] !== null)
-    throw restErrors.REQUEST_INVALID({ reason: 'bytes are missing in the middle of the file; ask for the status' });
+    throw restErrors.REQUEST_INVALID({
+      reason: 'bytes are missing in the middle of the file; ask for the status',
+    });
   return open![0];
 }
 

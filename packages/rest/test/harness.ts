@@ -70,7 +70,11 @@ export async function startApi(t: TestContext, options: ApiOptions = {}): Promis
   });
   await uploads.start();
   const access = new Access({ keys: [], secret: 'only for this test', ...options.access });
-  const server = Fastify({ bodyLimit: mebibyte, routerOptions: { maxParamLength: 8_192 }, ajv: { customOptions: { coerceTypes: false, removeAdditional: false } } });
+  const server = Fastify({
+    bodyLimit: mebibyte,
+    routerOptions: { maxParamLength: 8_192 },
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false } },
+  });
   server.setNotFoundHandler((request, reply) => notFound(request, reply));
   await server.register(rest, {
     uploads,
@@ -125,7 +129,11 @@ export function raw(
       const pieces: Buffer[] = [];
       response.on('data', (piece: Buffer) => pieces.push(piece));
       response.on('end', () =>
-        resolve({ status: response.statusCode!, headers: response.headers, text: Buffer.concat(pieces).toString() }),
+        resolve({
+          status: response.statusCode!,
+          headers: response.headers,
+          text: Buffer.concat(pieces).toString(),
+        }),
       );
     });
     request.on('error', reject);
@@ -143,7 +151,7 @@ export function sha256(bytes: Buffer): string {
 }
 
 export async function completed(api: Api, id: string, withinMs = 20_000): Promise<any> {
-  for (const until = performance.now() + withinMs; ; ) {
+  for (const until = performance.now() + withinMs; ;) {
     const { body } = await api.call('GET', `/v1/uploads/${id}`);
     if (['COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED'].includes(body.state)) return body;
     if (performance.now() > until) throw new Error(JSON.stringify(body));

@@ -11,7 +11,12 @@ test('an upload begins, takes its chunks in any order, and ends with the digest 
   const api = await startApi(t, small);
   const bytes = bytesOf(3 * mebibyte + 5);
   const chunkSize = 400_000;
-  const begun = await api.call('POST', '/v1/uploads', { drive: 'main', path: 'a/b.bin', size: bytes.length, chunkSize });
+  const begun = await api.call('POST', '/v1/uploads', {
+    drive: 'main',
+    path: 'a/b.bin',
+    size: bytes.length,
+    chunkSize,
+  });
   assert.equal(begun.status, 201);
   const { id } = begun.body;
   assert.equal(begun.headers.get('location'), `/v1/uploads/${id}`);
@@ -33,7 +38,10 @@ test('an upload begins, takes its chunks in any order, and ends with the digest 
   assert.deepEqual(Buffer.from(await file.arrayBuffer()), bytes);
   // A chunk after the end replays the result.
   const late = await api.send(`/v1/uploads/${id}/chunks/0`, bytes.subarray(0, chunkSize));
-  assert.deepEqual([late.status, late.body.state, late.body.result.sha256], [200, 'COMPLETED', sha256(bytes)]);
+  assert.deepEqual(
+    [late.status, late.body.state, late.body.result.sha256],
+    [200, 'COMPLETED', sha256(bytes)],
+  );
 });
 
 test('ranges of bytes make a file whose length is told at the end', async (t) => {
@@ -41,7 +49,9 @@ test('ranges of bytes make a file whose length is told at the end', async (t) =>
   const bytes = bytesOf(2_500_000);
   const { body } = await api.call('POST', '/v1/uploads', { drive: 'main', path: 'r.bin' });
   const range = (from: number, to: number, total = '*') =>
-    api.send(`/v1/uploads/${body.id}/bytes`, bytes.subarray(from, to), { 'Content-Range': `bytes ${from}-${to - 1}/${total}` });
+    api.send(`/v1/uploads/${body.id}/bytes`, bytes.subarray(from, to), {
+      'Content-Range': `bytes ${from}-${to - 1}/${total}`,
+    });
   assert.equal((await range(1_000_000, 2_000_000)).status, 200);
   assert.equal((await range(0, 600_000)).status, 200);
   const { body: view } = await api.call('GET', `/v1/uploads/${body.id}`);
@@ -58,10 +68,20 @@ test('numbered chunks without a size wait for their predecessors, within a windo
   const api = await startApi(t, { settings: { ...small.settings, windowChunks: 4 } });
   const pieces = [100, 200_000, 3, 70_000].map((size, i) => bytesOf(size, i));
   const { body } = await api.call('POST', '/v1/uploads', { drive: 'main', path: 'w.bin' });
-  const send = (n: number, query = '') => api.send(`/v1/uploads/${body.id}/chunks/${n}${query}`, pieces[n] ?? Buffer.from('x'));
+  const send = (n: number, query = '') =>
+    api.send(`/v1/uploads/${body.id}/chunks/${n}${query}`, pieces[n] ?? Buffer.from('x'));
   const tooFar = await send(4);
-  assert.deepEqual([tooFar.status, tooFar.body.error.code, tooFar.body.error.details.sendFirst], [409, 'WINDOW_EXCEEDED', 0]);
-  for (const [n, query] of [[3, '?last=true'], [1, ''], [2, ''], [0, '']] as const) assert.equal((await send(n, query)).status, 200);
+  assert.deepEqual(
+    [tooFar.status, tooFar.body.error.code, tooFar.body.error.details.sendFirst],
+    [409, 'WINDOW_EXCEEDED', 0],
+  );
+  for (const [n, query] of [
+    [3, '?last=true'],
+    [1, ''],
+    [2, ''],
+    [0, ''],
+  ] as const)
+    assert.equal((await send(n, query)).status, 200);
   assert.equal((await completed(api, body.id)).result.sha256, sha256(Buffer.concat(pieces)));
 });
 
@@ -77,7 +97,12 @@ test('an idempotency key returns the same upload, and refuses another one', asyn
 
 test('bad chunks are refused with a code, and change nothing', async (t) => {
   const api = await startApi(t, small);
-  const { body } = await api.call('POST', '/v1/uploads', { drive: 'main', path: 'bad', size: 250, chunkSize: 100 });
+  const { body } = await api.call('POST', '/v1/uploads', {
+    drive: 'main',
+    path: 'bad',
+    size: 250,
+    chunkSize: 100,
+  });
   const chunk = (n: string, size = 100, headers = {}) =>
     raw(api.url, `/v1/uploads/${body.id}/chunks/${n}`, {
       method: 'PUT',
@@ -106,7 +131,19 @@ test('bad chunks are refused with a code, and change nothing', async (t) => {
 
 test('hostile names and metadata are refused, and leave no node', async (t) => {
   const api = await startApi(t);
-  const paths = ['../x', 'a/../../x', 'a//b', '/x', 'x/', 'nul\u0000', 'cr\r\nlf', 'rtl\u202etxt.exe', 'x'.repeat(1_025), '.', ''];
+  const paths = [
+    '../x',
+    'a/../../x',
+    'a//b',
+    '/x',
+    'x/',
+    'nul\u0000',
+    'cr\r\nlf',
+    'rtl\u202etxt.exe',
+    'x'.repeat(1_025),
+    '.',
+    '',
+  ];
   for (const path of paths) {
     const { status, body } = await api.call('POST', '/v1/uploads', { drive: 'main', path, size: 1 });
     assert.equal(status, 400, `${JSON.stringify(path)}: ${JSON.stringify(body)}`);
@@ -124,7 +161,12 @@ test('hostile names and metadata are refused, and leave no node', async (t) => {
 
 test('a cancelled upload takes nothing more and leaves nothing', async (t) => {
   const api = await startApi(t, small);
-  const { body } = await api.call('POST', '/v1/uploads', { drive: 'main', path: 'c', size: 250, chunkSize: 100 });
+  const { body } = await api.call('POST', '/v1/uploads', {
+    drive: 'main',
+    path: 'c',
+    size: 250,
+    chunkSize: 100,
+  });
   await api.send(`/v1/uploads/${body.id}/chunks/0`, Buffer.alloc(100));
   const cancelled = await api.call('DELETE', `/v1/uploads/${body.id}`);
   assert.deepEqual([cancelled.status, cancelled.body.state], [200, 'CANCELLED']);
@@ -137,7 +179,13 @@ test('a file with another SHA-256 than declared fails with the reason', async (t
   const api = await startApi(t, small);
   const bytes = bytesOf(300);
   const sha = '0'.repeat(64);
-  const { body } = await api.call('POST', '/v1/uploads', { drive: 'main', path: 's', size: 300, chunkSize: 300, sha256: sha });
+  const { body } = await api.call('POST', '/v1/uploads', {
+    drive: 'main',
+    path: 's',
+    size: 300,
+    chunkSize: 300,
+    sha256: sha,
+  });
   await api.send(`/v1/uploads/${body.id}/chunks/0`, bytes);
   const { state, error } = await completed(api, body.id);
   assert.deepEqual([state, error.code], ['FAILED', 'SHA256_MISMATCH']);
@@ -146,18 +194,29 @@ test('a file with another SHA-256 than declared fails with the reason', async (t
 
 test('progress comes as a snapshot and numbered updates, and goes on after a reconnection', async (t) => {
   const api = await startApi(t, small);
-  const { body } = await api.call('POST', '/v1/uploads', { drive: 'main', path: 'p', size: 300, chunkSize: 100 });
+  const { body } = await api.call('POST', '/v1/uploads', {
+    drive: 'main',
+    path: 'p',
+    size: 300,
+    chunkSize: 100,
+  });
   const first = await eventsOf(api, body.id, 2, async () => {
     await api.send(`/v1/uploads/${body.id}/chunks/0`, Buffer.alloc(100));
   });
-  assert.deepEqual(first.map(({ event }) => event), ['snapshot', 'progress']);
+  assert.deepEqual(
+    first.map(({ event }) => event),
+    ['snapshot', 'progress'],
+  );
   assert.equal(first[1]!.data.receivedBytes, 100);
   for (const n of [1, 2]) await api.send(`/v1/uploads/${body.id}/chunks/${n}`, Buffer.alloc(100));
   await completed(api, body.id);
   const rest = await eventsOf(api, body.id, Infinity, undefined, first[1]!.id);
   assert.equal(rest.at(-1)!.data.state, 'COMPLETED');
   const received = rest.slice(1).map(({ data }) => data.receivedBytes);
-  assert.deepEqual(received, [...received].sort((a, b) => a - b));
+  assert.deepEqual(
+    received,
+    [...received].sort((a, b) => a - b),
+  );
 });
 
 interface SentEvent {
@@ -166,7 +225,13 @@ interface SentEvent {
   data: any;
 }
 
-async function eventsOf(api: Api, id: string, most: number, then?: () => Promise<void>, after?: string): Promise<SentEvent[]> {
+async function eventsOf(
+  api: Api,
+  id: string,
+  most: number,
+  then?: () => Promise<void>,
+  after?: string,
+): Promise<SentEvent[]> {
   const abort = new AbortController();
   const headers: Record<string, string> = after === undefined ? {} : { 'Last-Event-ID': after };
   const response = await fetch(`${api.url}/v1/uploads/${id}/events`, { headers, signal: abort.signal });
@@ -178,8 +243,18 @@ async function eventsOf(api: Api, id: string, most: number, then?: () => Promise
   for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>) {
     text += decoder.decode(piece, { stream: true });
     for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-      const fields = new Map(text.slice(0, end).split('\n').map((line) => line.split(': ', 2) as [string, string]));
-      if (fields.has('data')) events.push({ event: fields.get('event')!, id: fields.get('id')!, data: JSON.parse(fields.get('data')!) });
+      const fields = new Map(
+        text
+          .slice(0, end)
+          .split('\n')
+          .map((line) => line.split(': ', 2) as [string, string]),
+      );
+      if (fields.has('data'))
+        events.push({
+          event: fields.get('event')!,
+          id: fields.get('id')!,
+          data: JSON.parse(fields.get('data')!),
+        });
       text = text.slice(end + 2);
     }
     if (!acted && events.length > 0) {

@@ -2,7 +2,7 @@
 -- declare.lua: the client says how long the file is, or what its digest is, after it began.
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
--- ARGV id, size, sha256, lookMs
+-- ARGV id, size, sha256, seen, lookMs
 -- Returns {word, '1' if every byte is stored, ready part}; word is 'OK', 'SIZE' (other bytes are there already), 'DIGEST',
 --   'ENDED' or 'GONE'
 local upload = read_state()
@@ -16,6 +16,7 @@ if size ~= '' then
   redis.call('HSET', state, 'expected_size', size)
 end
 if sha256 ~= '' then redis.call('HSET', state, 'sha256', sha256) end
+if seen ~= '' then redis.call('HSET', state, 'sha256_seen', seen) end
 local ready = {}
 if upload.expected_size ~= '' and tonumber(upload.expected_size) > 0 then
   local index, _, cut = part_cut(upload, tonumber(upload.expected_size) - 1)

@@ -49,7 +49,8 @@ export function locate(state: State, address: ChunkAddress, length: number, wind
   if (total !== undefined && state.size !== undefined && total !== state.size)
     throw uploadErrors.SIZE_CONFLICT({ size: total });
   const size = state.size ?? total;
-  if (size !== undefined && offset + length > size) throw uploadErrors.BEYOND_END({ chunk: nameOf(chunk), size });
+  if (size !== undefined && offset + length > size)
+    throw uploadErrors.BEYOND_END({ chunk: nameOf(chunk), size });
   return { ...chunk, last: total !== undefined && offset + length === total };
 }
 
@@ -59,7 +60,10 @@ function locateNumbered(
   length: number,
   window: Window,
 ): Chunk {
-  const wanted = chunkSize && size !== undefined ? `a whole number below ${Math.ceil(size / chunkSize)}` : 'a whole number';
+  const wanted =
+    chunkSize && size !== undefined
+      ? `a whole number below ${Math.ceil(size / chunkSize)}`
+      : 'a whole number';
   if (!Number.isSafeInteger(number) || number < 0)
     throw uploadErrors.CHUNK_NUMBER({ number: String(number), wanted });
   const chunk = { name: String(number), number, offset: undefined, length, last };
@@ -69,9 +73,11 @@ function locateNumbered(
     return chunk;
   }
   const offset = number * chunkSize;
-  if (!Number.isSafeInteger(offset + length)) throw uploadErrors.CHUNK_NUMBER({ number: String(number), wanted });
+  if (!Number.isSafeInteger(offset + length))
+    throw uploadErrors.CHUNK_NUMBER({ number: String(number), wanted });
   if (size !== undefined) {
-    if (offset >= size && !(size === 0 && number === 0)) throw uploadErrors.BEYOND_END({ chunk: nameOf(chunk), size });
+    if (offset >= size && !(size === 0 && number === 0))
+      throw uploadErrors.BEYOND_END({ chunk: nameOf(chunk), size });
     const expected = Math.min(chunkSize, size - offset);
     if (length !== expected) throw uploadErrors.CHUNK_LENGTH({ number, length, wanted: expected });
     if (last && offset + length !== size) throw uploadErrors.LAST_CONFLICT({ chunk: nameOf(chunk) });
@@ -84,11 +90,16 @@ function locateNumbered(
 function cut(state: State, { offset, length, last }: Chunk & { offset: number }): Piece[] {
   const size = state.size ?? (last ? offset + length : undefined);
   const pieces: Piece[] = [];
-  for (let at = offset; at < offset + length; ) {
+  for (let at = offset; at < offset + length;) {
     const part = partAt(state, at);
     const partEnd = Math.min(part.start + part.size, size ?? Infinity);
     const end = Math.min(offset + length, partEnd);
-    pieces.push({ offset: at, length: end - at, part: part.index, whole: at === part.start && end === partEnd });
+    pieces.push({
+      offset: at,
+      length: end - at,
+      part: part.index,
+      whole: at === part.start && end === partEnd,
+    });
     at = end;
   }
   return pieces;

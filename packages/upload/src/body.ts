@@ -33,7 +33,9 @@ export class BodyReader {
     while (this.#rest === undefined || this.#rest.length === 0) {
       const { done, value } = await this.#pull();
       if (done) return undefined;
-      this.#rest = Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+      this.#rest = Buffer.isBuffer(value)
+        ? value
+        : Buffer.from(value.buffer, value.byteOffset, value.byteLength);
     }
     const bytes = this.#rest.length <= most ? this.#rest : this.#rest.subarray(0, most);
     this.#rest = bytes === this.#rest ? undefined : this.#rest.subarray(most);

@@ -37,7 +37,12 @@ export async function complete(engine: Engine, id: string, signal: AbortSignal):
   }
 }
 
-async function completeUnderLease(engine: Engine, state: State, fence: number, signal: AbortSignal): Promise<void> {
+async function completeUnderLease(
+  engine: Engine,
+  state: State,
+  fence: number,
+  signal: AbortSignal,
+): Promise<void> {
   const { id } = state;
   await engine.records.uploads.raiseFence(id, fence);
   failPoint('complete.fenced');
@@ -62,14 +67,34 @@ async function completeUnderLease(engine: Engine, state: State, fence: number, s
   await finishCompleted(engine, state, resultOf(activated.result));
 }
 
-export function resultOf({ nodeId, size, etag = '', sha256 = '', crc64 = '', version }: UploadResult): Result {
+export function resultOf({
+  nodeId,
+  size,
+  etag = '',
+  sha256 = '',
+  crc64 = '',
+  version,
+}: UploadResult): Result {
   return { nodeId, size, etag, sha256, crc64, version };
 }
 
 /** The records say COMPLETED; the state says so too, and what is left behind is cleaned up. */
-export async function finishCompleted(engine: Engine, state: Pick<State, 'id' | 'tenant' | 'path' | 'firstChunkAt' | 'createdAt'>, result: Result): Promise<void> {
+export async function finishCompleted(
+  engine: Engine,
+  state: Pick<State, 'id' | 'tenant' | 'path' | 'firstChunkAt' | 'createdAt'>,
+  result: Result,
+): Promise<void> {
   const { id, tenant, path } = state;
-  const fields = ['result', JSON.stringify(result), 'final_etag', result.etag, 'final_size', String(result.size), 'node_id', result.nodeId];
+  const fields = [
+    'result',
+    JSON.stringify(result),
+    'final_etag',
+    result.etag,
+    'final_size',
+    String(result.size),
+    'node_id',
+    result.nodeId,
+  ];
   const [word, ...left] = await runScript(engine, 'finish', id, {
     id,
     status: 'COMPLETED',
@@ -98,7 +123,11 @@ async function makeObject(
   const size = state.size!;
   const { objectKey: key, contentType } = state;
   if (size === 0)
-    return store.put(key, new Uint8Array(), { crc64: 0n, signal, ...(contentType !== undefined && { contentType }) });
+    return store.put(key, new Uint8Array(), {
+      crc64: 0n,
+      signal,
+      ...(contentType !== undefined && { contentType }),
+    });
   const [only] = parts;
   if (only?.key !== undefined && parts.length === 1) {
     const object = await store.head(only.key);
@@ -118,9 +147,16 @@ async function makeObject(
 }
 
 /** Somebody completed it before us, or it was taken away: the object tells. */
-async function ours(engine: Engine, state: State, store: ObjectStore, crc64: bigint, cause: unknown): Promise<ObjectInfo> {
+async function ours(
+  engine: Engine,
+  state: State,
+  store: ObjectStore,
+  crc64: bigint,
+  cause: unknown,
+): Promise<ObjectInfo> {
   const object = await store.head(state.objectKey);
-  const isOurs = object && object.size === state.size && (object.crc64 === undefined || object.crc64 === crc64);
+  const isOurs =
+    object && object.size === state.size && (object.crc64 === undefined || object.crc64 === crc64);
   if (isOurs) return object;
   // The parts went with the multipart upload: all of them are asked for again.
   engine.logger.warn({ upload: state.id, err: cause }, 'the store has forgotten the multipart upload');
@@ -130,7 +166,12 @@ async function ours(engine: Engine, state: State, store: ObjectStore, crc64: big
 }
 
 /** The store does not know a part under the ETag that we have: those that differ are asked for again. */
-async function recheckParts(engine: Engine, state: State, store: ObjectStore, parts: PartRecord[]): Promise<void> {
+async function recheckParts(
+  engine: Engine,
+  state: State,
+  store: ObjectStore,
+  parts: PartRecord[],
+): Promise<void> {
   const listed = await store.listParts({ key: state.objectKey, id: state.multipartId! });
   const byNumber = new Map(listed.map((part) => [part.number, part]));
   for (const part of parts) {
@@ -142,7 +183,13 @@ async function recheckParts(engine: Engine, state: State, store: ObjectStore, pa
 
 async function lose(engine: Engine, state: State, index: number): Promise<void> {
   const { start } = partNumbered(state, index, state.size);
-  await runScript(engine, 'lose', state.id, { id: state.id, source: '', part: index, start, lookMs: lookAgainMs });
+  await runScript(engine, 'lose', state.id, {
+    id: state.id,
+    source: '',
+    part: index,
+    start,
+    lookMs: lookAgainMs,
+  });
 }
 
 /** Nothing is COMPLETED before its bytes are known to be the ones that were sent. Returns the SHA-256. */
@@ -161,7 +208,8 @@ async function verify(
   let sha256 = state.sha256Seen;
   if (sha256 === undefined || object.crc64 === undefined) {
     const back = await readBack(store, object, signal);
-    if (back.crc64 !== crc64) throw completionErrors.CRC_MISMATCH({ id, wanted: hex(crc64), got: hex(back.crc64) });
+    if (back.crc64 !== crc64)
+      throw completionErrors.CRC_MISMATCH({ id, wanted: hex(crc64), got: hex(back.crc64) });
     sha256 = back.sha256;
     engine.metrics.readBack(object.size);
   }
@@ -170,7 +218,11 @@ async function verify(
   return sha256;
 }
 
-async function readBack(store: ObjectStore, { key, etag }: ObjectInfo, signal: AbortSignal): Promise<{ sha256: string; crc64: bigint }> {
+async function readBack(
+  store: ObjectStore,
+  { key, etag }: ObjectInfo,
+  signal: AbortSignal,
+): Promise<{ sha256: string; crc64: bigint }> {
   const hash = createHash('sha256');
   let crc64 = 0n;
   const { stream } = await store.get(key, { ifMatch: etag, signal });
@@ -207,7 +259,9 @@ class Lease {
 
   async giveBack(): Promise<void> {
     this.end();
-    await runScript(this.#engine, 'renew', this.#id, { id: this.#id, fence: this.#fence, leaseMs: 0 }).catch(() => {});
+    await runScript(this.#engine, 'renew', this.#id, { id: this.#id, fence: this.#fence, leaseMs: 0 }).catch(
+      () => {},
+    );
   }
 
   async #renew(): Promise<void> {

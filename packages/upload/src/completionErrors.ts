@@ -8,11 +8,13 @@ export const completionErrors = defineErrors({
     retryable: true,
   },
   PART_LOST: {
-    message: (d: { id: string; part: number }) => `part ${d.part} of the upload ${d.id} is gone; send its bytes again`,
+    message: (d: { id: string; part: number }) =>
+      `part ${d.part} of the upload ${d.id} is gone; send its bytes again`,
     retryable: true,
   },
   MULTIPART_LOST: {
-    message: (d: { id: string }) => `the store has lost the parts of the upload ${d.id}; send its bytes again`,
+    message: (d: { id: string }) =>
+      `the store has lost the parts of the upload ${d.id}; send its bytes again`,
     retryable: true,
   },
   SIZE_MISMATCH: {

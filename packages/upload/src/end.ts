@@ -65,7 +65,11 @@ async function recordEnd(engine: Engine, id: string, status: End, reason: string
 }
 
 /** A completion that died between the records and the state. */
-async function finishFromRecords(engine: Engine, id: string, result: UploadResult | undefined): Promise<void> {
+async function finishFromRecords(
+  engine: Engine,
+  id: string,
+  result: UploadResult | undefined,
+): Promise<void> {
   const state = await readState(engine, id);
   if (state && result) await finishCompleted(engine, state, resultOf(result));
 }

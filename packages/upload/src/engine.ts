@@ -63,7 +63,13 @@ export interface Hooks {
     metadata?: Record<string, string>;
   }) => Promise<void> | void;
   /** After an upload was completed; at least once. It runs as a job and is repeated when it throws. */
-  afterComplete?: (upload: { id: string; nodeId: string; tenant: string; path: string; size: number }) => Promise<void> | void;
+  afterComplete?: (upload: {
+    id: string;
+    nodeId: string;
+    tenant: string;
+    path: string;
+    size: number;
+  }) => Promise<void> | void;
 }
 
 type Scripts = typeof scripts;

@@ -25,7 +25,13 @@ export class Frames {
   }
 
   /** A part of a frame, or undefined if the frame is gone. */
-  async get(id: string, attempt: string, number: number, from: number, length: number): Promise<Buffer | undefined> {
+  async get(
+    id: string,
+    attempt: string,
+    number: number,
+    from: number,
+    length: number,
+  ): Promise<Buffer | undefined> {
     const key = frameKey(this.#prefix, id, attempt, number);
     const reply =
       from === 0 && length === frameBytes
@@ -49,7 +55,10 @@ export class Frames {
   async drop(id: string, attempt: string, count: number): Promise<void> {
     for (let from = 0; from < count; from += unlinkAtOnce) {
       const numbers = Array.from({ length: Math.min(unlinkAtOnce, count - from) }, (_, i) => from + i);
-      await this.#link.call('UNLINK', numbers.map((number) => frameKey(this.#prefix, id, attempt, number)));
+      await this.#link.call(
+        'UNLINK',
+        numbers.map((number) => frameKey(this.#prefix, id, attempt, number)),
+      );
     }
   }
 

@@ -28,7 +28,8 @@ export interface NewUpload {
   limits?: Limits;
 }
 
-const typeShape = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;\s*[\w-]+=("[^"\\\r\n]*"|[\w!#$&'*+.^`|~-]+))*$/;
+const typeShape =
+  /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;\s*[\w-]+=("[^"\\\r\n]*"|[\w!#$&'*+.^`|~-]+))*$/;
 const longestType = 255;
 
 /** Refuses what no upload can be, before anything is written. */
@@ -47,10 +48,14 @@ export function checkNew(engine: Engine, upload: NewUpload): void {
     throw uploadErrors.UPLOAD_INVALID({ what: 'sha256', wanted: '64 hexadecimal digits in lower case' });
   if (upload.contentType !== undefined) {
     const isType = upload.contentType.length <= longestType && typeShape.test(upload.contentType);
-    if (!isType) throw uploadErrors.UPLOAD_INVALID({ what: 'contentType', wanted: 'a media type such as image/png' });
+    if (!isType)
+      throw uploadErrors.UPLOAD_INVALID({ what: 'contentType', wanted: 'a media type such as image/png' });
   }
   if (upload.idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(upload.idempotencyKey))
-    throw uploadErrors.UPLOAD_INVALID({ what: 'Idempotency-Key', wanted: '1 to 255 visible ASCII characters' });
+    throw uploadErrors.UPLOAD_INVALID({
+      what: 'Idempotency-Key',
+      wanted: '1 to 255 visible ASCII characters',
+    });
 }
 
 function wholeNumber(what: string, value: number | undefined, least: number): void {

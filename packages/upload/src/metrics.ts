@@ -74,24 +74,69 @@ export class UploadMetrics {
   text(inRedis: { queuedChunks: number; reservedBytes: number; budgetBytes: number }): string {
     return [
       line('repository_chunks_processed_total', 'counter', 'Chunks that were committed.', this.#chunks),
-      this.#chunkLatency.text('repository_upload_chunk_latency_seconds', 'From the first byte of a chunk to its answer.'),
-      this.#storeLatency.text('repository_s3_upload_latency_seconds', 'Writing a part or an object to the store.'),
-      this.#completionLatency.text('repository_upload_completion_latency_seconds', 'From the first chunk to COMPLETED.'),
-      line('repository_chunks_queued', 'gauge', 'Chunks that wait in Redis for their part.', inRedis.queuedChunks),
-      line('sluice_upload_buffer_bytes', 'gauge', 'Memory for chunks that uploads have reserved.', inRedis.reservedBytes),
-      line('sluice_upload_buffer_limit_bytes', 'gauge', 'What all uploads may reserve together.', inRedis.budgetBytes),
+      this.#chunkLatency.text(
+        'repository_upload_chunk_latency_seconds',
+        'From the first byte of a chunk to its answer.',
+      ),
+      this.#storeLatency.text(
+        'repository_s3_upload_latency_seconds',
+        'Writing a part or an object to the store.',
+      ),
+      this.#completionLatency.text(
+        'repository_upload_completion_latency_seconds',
+        'From the first chunk to COMPLETED.',
+      ),
+      line(
+        'repository_chunks_queued',
+        'gauge',
+        'Chunks that wait in Redis for their part.',
+        inRedis.queuedChunks,
+      ),
+      line(
+        'sluice_upload_buffer_bytes',
+        'gauge',
+        'Memory for chunks that uploads have reserved.',
+        inRedis.reservedBytes,
+      ),
+      line(
+        'sluice_upload_buffer_limit_bytes',
+        'gauge',
+        'What all uploads may reserve together.',
+        inRedis.budgetBytes,
+      ),
       line('sluice_upload_received_bytes_total', 'counter', 'Bytes of chunks.', this.#receivedBytes),
       line('sluice_upload_stored_bytes_total', 'counter', 'Bytes written to the store.', this.#storedBytes),
-      line('sluice_upload_read_back_bytes_total', 'counter', 'Bytes read again to verify them.', this.#readBackBytes),
-      line('sluice_upload_spilled_bytes_total', 'counter', 'Bytes of idle uploads moved to staging.', this.#spilledBytes),
+      line(
+        'sluice_upload_read_back_bytes_total',
+        'counter',
+        'Bytes read again to verify them.',
+        this.#readBackBytes,
+      ),
+      line(
+        'sluice_upload_spilled_bytes_total',
+        'counter',
+        'Bytes of idle uploads moved to staging.',
+        this.#spilledBytes,
+      ),
       line('sluice_uploads_total', 'counter', 'Uploads that ended.', this.#completed, { state: 'COMPLETED' }),
       `sluice_uploads_total{state="FAILED"} ${this.#failed}\n`,
-      line('sluice_upload_refused_total', 'counter', 'Chunks refused because there was no room.', this.#refused),
+      line(
+        'sluice_upload_refused_total',
+        'counter',
+        'Chunks refused because there was no room.',
+        this.#refused,
+      ),
     ].join('');
   }
 }
 
-function line(name: string, kind: 'counter' | 'gauge', help: string, value: number, labels: Labels = {}): string {
+function line(
+  name: string,
+  kind: 'counter' | 'gauge',
+  help: string,
+  value: number,
+  labels: Labels = {},
+): string {
   const inner = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
   const braces = inner.length > 0 ? `{${inner.join(',')}}` : '';
   return `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n${name}${braces} ${value}\n`;

@@ -135,7 +135,14 @@ export class Placement {
     };
     const placed = placing();
     placed.catch(() => {});
-    return { read: placed.then(() => {}, () => {}), placed, crc64: () => crc64 };
+    return {
+      read: placed.then(
+        () => {},
+        () => {},
+      ),
+      placed,
+      crc64: () => crc64,
+    };
   }
 
   /** Pays for the bytes before the first one is sent. */
@@ -191,7 +198,7 @@ export async function ensureMultipart(
 /** Reads a body whose bytes are there already, and says what they are. */
 export async function crcOfBody(body: BodyReader, length: number): Promise<bigint> {
   let crc64 = 0n;
-  for (let left = length; left > 0; ) {
+  for (let left = length; left > 0;) {
     const bytes = await body.next(Math.min(left, drainBytes));
     if (bytes === undefined) throw uploadErrors.BODY_TRUNCATED({ wanted: length, got: length - left });
     crc64 = crcOf(bytes, crc64);

@@ -88,5 +88,9 @@ export function partNumbered(plan: PartPlan, index: number, fileSize: number | u
     size *= 2;
   }
   start += left * size;
-  return { index, start, size: fileSize === undefined ? size : Math.max(0, Math.min(size, fileSize - start)) };
+  return {
+    index,
+    start,
+    size: fileSize === undefined ? size : Math.max(0, Math.min(size, fileSize - start)),
+  };
 }

@@ -67,7 +67,10 @@ export class ProgressHub {
   async #read(watched: Watched): Promise<void> {
     const key = keysFor(this.#engine, watched.id)!.progress;
     const from = `(${watched.after}-0`;
-    const entries = (await this.#engine.redis.call('XRANGE', [key, from, '+', 'COUNT', atOnce])) as [Buffer, Buffer[]][];
+    const entries = (await this.#engine.redis.call('XRANGE', [key, from, '+', 'COUNT', atOnce])) as [
+      Buffer,
+      Buffer[],
+    ][];
     for (const [id, flat] of entries) {
       const progress = decode(Number(String(id).split('-')[0]), flat.map(String));
       watched.after = progress.sequence;
@@ -79,7 +82,13 @@ export class ProgressHub {
 function decode(sequence: number, flat: string[]): Progress {
   const value = (name: string): string => flat[flat.indexOf(name) + 1] ?? '';
   const size = value('size') === '' ? null : Number(value('size'));
-  return progressOf(sequence, value('status') as Status, Number(value('received')), Number(value('stored')), size);
+  return progressOf(
+    sequence,
+    value('status') as Status,
+    Number(value('received')),
+    Number(value('stored')),
+    size,
+  );
 }
 
 export function progressOf(

@@ -85,7 +85,8 @@ async function take(
   if (state.status === 'COMPLETING') return replay(state);
   const { number, length } = chunk;
   const pieces = piecesOf(state, chunk);
-  if (number === undefined && !declared && pieces.length > 1) return takeEach(engine, state, chunk, pieces, body, placement);
+  if (number === undefined && !declared && pieces.length > 1)
+    return takeEach(engine, state, chunk, pieces, body, placement);
 
   const placed: Placed[] = [];
   let crc64 = 0n;
@@ -160,7 +161,8 @@ async function commit(
   placement: Placement,
 ): Promise<Receipt> {
   const { id } = state;
-  const size = state.size ?? (chunk.last && chunk.offset !== undefined ? chunk.offset + chunk.length : undefined);
+  const size =
+    state.size ?? (chunk.last && chunk.offset !== undefined ? chunk.offset + chunk.length : undefined);
   const answer = await runScript(engine, 'commit', id, {
     id,
     name: chunk.name,
@@ -211,7 +213,11 @@ async function refused(
   const name = nameOf(chunk);
   switch (word) {
     case 'DUPLICATE':
-      return { ack: now.storedBytes === now.receivedBytes ? 'stored' : 'buffered', duplicate: true, state: now };
+      return {
+        ack: now.storedBytes === now.receivedBytes ? 'stored' : 'buffered',
+        duplicate: true,
+        state: now,
+      };
     case 'ENDED':
       return replay(now);
     case 'CONFLICT':
@@ -232,7 +238,11 @@ async function refused(
 }
 
 /** What the records say of a chunk that was committed before: "length crc64 offset". */
-async function knownChunk(engine: Engine, id: string, name: string): Promise<{ length: number; crc64: bigint } | undefined> {
+async function knownChunk(
+  engine: Engine,
+  id: string,
+  name: string,
+): Promise<{ length: number; crc64: bigint } | undefined> {
   const record = await engine.redis.call('HGET', [keysFor(engine, id)!.chunks, name]);
   const [length, crc64] = record === null ? [] : String(record).split(' ');
   if (length === undefined || length === 'lost') return undefined;

@@ -49,7 +49,7 @@ export const scripts = {
   lose: loadScript(folder, 'lose', all, ['id', 'source', 'part', 'start', 'lookMs'], shared),
   spilled: loadScript(folder, 'spilled', all, ['id', 'start', 'length', 'key', 'extents', 'name'], shared),
   multipart: loadScript(folder, 'multipart', ['state'], ['multipartId']),
-  declare: loadScript(folder, 'declare', all, ['id', 'size', 'sha256', 'lookMs'], shared),
+  declare: loadScript(folder, 'declare', all, ['id', 'size', 'sha256', 'seen', 'lookMs'], shared),
   completing: loadScript(folder, 'completing', all, ['id', 'leaseMs'], shared),
   renew: loadScript(folder, 'renew', ['state', 'attention'], ['id', 'fence', 'leaseMs']),
   finish: loadScript(folder, 'finish', all, ['id', 'status', 'fields', 'keepMs', 'lookMs'], shared),

@@ -17,7 +17,10 @@ export async function spill(
 ): Promise<void> {
   const { id, objectKey } = state;
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
-  for (const run of runsOf(state, extents.filter(({ offset }) => !except.has(partAt(state, offset).index)))) {
+  for (const run of runsOf(
+    state,
+    extents.filter(({ offset }) => !except.has(partAt(state, offset).index)),
+  )) {
     const start = run[0]!.offset;
     const length = run.reduce((sum, extent) => sum + extent.length, 0);
     const key = `${objectKey.slice(0, objectKey.lastIndexOf('/'))}/staging-${start}-${randomBytes(6).toString('hex')}`;

@@ -5,7 +5,8 @@ import type { Engine } from './engine.js';
 import { keysFor } from './engine.js';
 import { partNumbered, type PartPlan } from './plan.js';
 
-export type Status = 'PENDING' | 'UPLOADING' | 'COMPLETING' | 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'EXPIRED';
+export type Status =
+  'PENDING' | 'UPLOADING' | 'COMPLETING' | 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'EXPIRED';
 
 export interface State extends PartPlan {
   id: string;
@@ -63,7 +64,9 @@ export async function readState(engine: Engine, id: string): Promise<State | und
 function fieldsOf(reply: unknown): Map<string, string> {
   if (reply instanceof Map) return new Map([...reply].map(([key, value]) => [String(key), String(value)]));
   if (!Array.isArray(reply))
-    return new Map(Object.entries(reply as Record<string, unknown>).map(([key, value]) => [key, String(value)]));
+    return new Map(
+      Object.entries(reply as Record<string, unknown>).map(([key, value]) => [key, String(value)]),
+    );
   return pairs(reply.map(String));
 }
 
@@ -76,7 +79,8 @@ export function pairs(flat: string[]): Map<string, string> {
 export function decodeState(id: string, fields: Map<string, string>): State | undefined {
   if (!fields.has('status')) return undefined;
   const text = (name: string): string | undefined => fields.get(name) || undefined;
-  const number = (name: string): number | undefined => (text(name) === undefined ? undefined : Number(text(name)));
+  const number = (name: string): number | undefined =>
+    text(name) === undefined ? undefined : Number(text(name));
   const result = text('result');
   return {
     id,
@@ -151,9 +155,16 @@ function decodeExtent(member: string): Extent {
 }
 
 /** The CRC-64/NVME of extents as it was when they arrived; undefined when some are only a piece of what arrived. */
-export async function receivedCrc64(engine: Engine, id: string, extents: Extent[]): Promise<bigint | undefined> {
+export async function receivedCrc64(
+  engine: Engine,
+  id: string,
+  extents: Extent[],
+): Promise<bigint | undefined> {
   const names = extents.map(({ name }) => name);
-  const records = (await engine.redis.call('HMGET', [keysFor(engine, id)!.chunks, ...names])) as (Buffer | null)[];
+  const records = (await engine.redis.call('HMGET', [
+    keysFor(engine, id)!.chunks,
+    ...names,
+  ])) as (Buffer | null)[];
   let crc64 = 0n;
   for (const [i, { length, start, staged }] of extents.entries()) {
     const [size, crc] = String(records[i]).split(' ');
@@ -194,7 +205,10 @@ export type Range = [first: number, last: number | null];
 export async function missingRanges(engine: Engine, state: State, most: number): Promise<Range[]> {
   const [parts, extents] = await Promise.all([readParts(engine, state.id), readExtents(engine, state.id)]);
   const there = [
-    ...parts.map(({ index, size }) => ({ offset: partNumbered(state, index, undefined).start, length: size })),
+    ...parts.map(({ index, size }) => ({
+      offset: partNumbered(state, index, undefined).start,
+      length: size,
+    })),
     ...extents,
   ].sort((a, b) => a.offset - b.offset);
   const missing: Range[] = [];

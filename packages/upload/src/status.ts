@@ -54,20 +54,26 @@ export async function viewOf(engine: Engine, state: State): Promise<UploadView> 
     updatedAt: time(state.updatedAt),
     expiresAt: time(state.updatedAt + (isOpen ? state.idleMs : engine.settings.keepMs)),
     isUpdate: state.isUpdate,
-    error: state.errorCode === undefined ? null : { code: state.errorCode, message: state.errorMessage ?? '' },
+    error:
+      state.errorCode === undefined ? null : { code: state.errorCode, message: state.errorMessage ?? '' },
     result: state.result ?? null,
   };
 }
 
 /** The length or the digest, once they are known. */
-export async function declare(engine: Engine, id: string, { size, sha256 }: { size?: number; sha256?: string }): Promise<void> {
+export async function declare(
+  engine: Engine,
+  id: string,
+  { size, sha256 }: { size?: number; sha256?: string },
+): Promise<void> {
   if (size !== undefined && (!Number.isSafeInteger(size) || size < 0))
     throw uploadErrors.UPLOAD_INVALID({ what: 'size', wanted: 'a whole number from 0 to 2^53−1' });
   if (sha256 !== undefined && !/^[0-9a-f]{64}$/.test(sha256))
     throw uploadErrors.UPLOAD_INVALID({ what: 'sha256', wanted: '64 hexadecimal digits in lower case' });
   if (size !== undefined && size > engine.settings.maxFileBytes)
     throw uploadErrors.FILE_TOO_LARGE({ size, limit: engine.settings.maxFileBytes });
-  const args = { id, size: size ?? '', sha256: sha256 ?? '', lookMs: lookAgainMs };
+  const seen = size === undefined ? undefined : engine.hashes.digest(id, size);
+  const args = { id, size: size ?? '', sha256: sha256 ?? '', seen: seen ?? '', lookMs: lookAgainMs };
   const [word, allStored, ...ready] = await runScript(engine, 'declare', id, args);
   if (word === 'GONE') throw uploadErrors.UPLOAD_NOT_FOUND({ id });
   if (word === 'SIZE') throw uploadErrors.SIZE_CONFLICT({ size: size! });

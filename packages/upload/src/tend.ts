@@ -78,7 +78,9 @@ export class Caretaker {
   start(): void {
     this.#timer ??= setInterval(() => {
       this.#looking ??= this.look()
-        .catch((error: unknown) => this.#logger.warn({ err: error }, 'quiet uploads could not be looked after'))
+        .catch((error: unknown) =>
+          this.#logger.warn({ err: error }, 'quiet uploads could not be looked after'),
+        )
         .finally(() => {
           this.#looking = undefined;
         });
@@ -96,7 +98,11 @@ export class Caretaker {
     const { settings, redis } = this.#engine;
     for (let partition = 0; partition < settings.partitions; partition++) {
       const { attention } = keysOf(settings.prefix, partition, '');
-      const due = (await redis.run(scripts.overdue, { attention }, { limit: atOnce, pauseMs: handedOutMs })) as Buffer[];
+      const due = (await redis.run(
+        scripts.overdue,
+        { attention },
+        { limit: atOnce, pauseMs: handedOutMs },
+      )) as Buffer[];
       for (const id of due) await ask(this.#engine, { do: 'tend', upload: String(id) });
     }
     if (performance.now() < this.#orphansAt) return;

@@ -82,7 +82,13 @@ export class Uploads {
       redis,
       frames: new Frames(this.#chunks, settings.prefix, frameKeepMs),
       records: options.records,
-      queue: new Queue<UploadJob>('uploads', { redis: options.redis, prefix: settings.prefix, attempts, backoff, logger }),
+      queue: new Queue<UploadJob>('uploads', {
+        redis: options.redis,
+        prefix: settings.prefix,
+        attempts,
+        backoff,
+        logger,
+      }),
       hashes: new PassingHashes(),
       metrics: new UploadMetrics(),
       logger,
@@ -115,7 +121,13 @@ export class Uploads {
     return viewOf(this.#engine, await initiate(this.#engine, upload));
   }
 
-  receive(id: string, address: ChunkAddress, source: Source, length: number, digest?: Digest): Promise<Receipt> {
+  receive(
+    id: string,
+    address: ChunkAddress,
+    source: Source,
+    length: number,
+    digest?: Digest,
+  ): Promise<Receipt> {
     return receive(this.#engine, id, address, source, length, digest);
   }
 
@@ -140,7 +152,10 @@ export class Uploads {
     return status(this.#engine, id);
   }
 
-  completed(id: string, signal?: AbortSignal): Promise<StoredFile | Awaited<ReturnType<typeof untilCompleted>>> {
+  completed(
+    id: string,
+    signal?: AbortSignal,
+  ): Promise<StoredFile | Awaited<ReturnType<typeof untilCompleted>>> {
     return untilCompleted(this.#engine, id, signal);
   }
 

@@ -50,10 +50,20 @@ export async function storeFile(
   if (got === inMemoryBytes) return storePiped(engine, upload, first, body);
   body.close();
   const bytes = first.subarray(0, got);
-  return storeSmall(engine, { ...upload, size: got }, new BodyReader(only(bytes), engine.settings.slowMs), got);
+  return storeSmall(
+    engine,
+    { ...upload, size: got },
+    new BodyReader(only(bytes), engine.settings.slowMs),
+    got,
+  );
 }
 
-async function storeSmall(engine: Engine, upload: NewUpload, body: BodyReader, length: number): Promise<StoredFile> {
+async function storeSmall(
+  engine: Engine,
+  upload: NewUpload,
+  body: BodyReader,
+  length: number,
+): Promise<StoredFile> {
   checkNew(engine, upload);
   const drive = await driveOf(engine, upload.tenant, upload.drive);
   await engine.hooks.beforeAccept?.(upload);
@@ -71,7 +81,10 @@ async function storeSmall(engine: Engine, upload: NewUpload, body: BodyReader, l
     engine.metrics.stored(performance.now() - began, length);
     failPoint('whole.written');
   } catch (error) {
-    await store.delete(objectKey).then(() => removeNote(engine, id), () => {});
+    await store.delete(objectKey).then(
+      () => removeNote(engine, id),
+      () => {},
+    );
     throw error;
   } finally {
     body.close();
@@ -122,7 +135,8 @@ async function write(
   }
   const sha256 = hash.digest('hex');
   const seen = object.crc64 ?? (await readBack(store, object));
-  if (seen !== crc64) throw uploadErrors.STORE_DIFFERS({ what: 'the file', store: hex(seen), sent: hex(crc64) });
+  if (seen !== crc64)
+    throw uploadErrors.STORE_DIFFERS({ what: 'the file', store: hex(seen), sent: hex(crc64) });
   return { ...object, size: length, crc64, sha256 };
 }
 
@@ -202,14 +216,25 @@ async function removeNote(engine: Engine, id: string): Promise<void> {
   ]);
 }
 
-async function storeLarge(engine: Engine, upload: NewUpload, source: Source, length: number): Promise<StoredFile> {
+async function storeLarge(
+  engine: Engine,
+  upload: NewUpload,
+  source: Source,
+  length: number,
+): Promise<StoredFile> {
   const { id, status, isUpdate } = await initiate(engine, upload);
-  if (status === 'PENDING' || status === 'UPLOADING') await receive(engine, id, { offset: 0, total: length }, source, length);
+  if (status === 'PENDING' || status === 'UPLOADING')
+    await receive(engine, id, { offset: 0, total: length }, source, length);
   return { ...(await untilCompleted(engine, id)), isUpdate };
 }
 
 /** Of unknown length: frame by frame, until it ends. */
-async function storePiped(engine: Engine, upload: NewUpload, first: Buffer, body: BodyReader): Promise<StoredFile> {
+async function storePiped(
+  engine: Engine,
+  upload: NewUpload,
+  first: Buffer,
+  body: BodyReader,
+): Promise<StoredFile> {
   try {
     const { id, isUpdate } = await initiate(engine, upload);
     let offset = 0;
@@ -235,7 +260,12 @@ export async function untilCompleted(engine: Engine, id: string, signal?: AbortS
     if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
     if (state.status === 'COMPLETED') return state.result!;
     if (state.status !== 'UPLOADING' && state.status !== 'COMPLETING' && state.status !== 'PENDING')
-      throw uploadErrors.UPLOAD_FAILED({ id, state: state.status, code: state.errorCode ?? '', reason: state.errorMessage ?? '' });
+      throw uploadErrors.UPLOAD_FAILED({
+        id,
+        state: state.status,
+        code: state.errorCode ?? '',
+        reason: state.errorMessage ?? '',
+      });
     if (state.status === 'UPLOADING' && state.receivedBytes < state.size!) throw uploadErrors.CHUNKS_LOST();
     await pause(pauseMs, undefined, { signal });
   }

@@ -21,7 +21,14 @@ export type UploadJob =
 
 /** Said of the file, by us or by the records; everything else is said of the weather, and passes. */
 const hopeless = new Set([
-  ...['SIZE_MISMATCH', 'CRC_MISMATCH', 'SHA256_MISMATCH', 'DIGEST_MISMATCH', 'FILE_TOO_LARGE', 'QUOTA_EXCEEDED'],
+  ...[
+    'SIZE_MISMATCH',
+    'CRC_MISMATCH',
+    'SHA256_MISMATCH',
+    'DIGEST_MISMATCH',
+    'FILE_TOO_LARGE',
+    'QUOTA_EXCEEDED',
+  ],
   ...['NODE_EXISTS', 'NOT_A_FOLDER', 'DRIVE_NOT_FOUND', 'UPLOAD_ENDED'],
 ]);
 
@@ -35,7 +42,12 @@ export async function ask(engine: Engine, job: UploadJob): Promise<void> {
 }
 
 /** What a step of an upload leaves to do: its ready parts, and its completion. */
-export async function askFor(engine: Engine, upload: string, ready: string[], allStored: boolean): Promise<void> {
+export async function askFor(
+  engine: Engine,
+  upload: string,
+  ready: string[],
+  allStored: boolean,
+): Promise<void> {
   const jobs: UploadJob[] = ready.map((part) => ({ do: 'part', upload, part: Number(part) }));
   if (allStored) jobs.push({ do: 'complete', upload });
   await Promise.all(jobs.map((job) => ask(engine, job)));
@@ -44,7 +56,10 @@ export async function askFor(engine: Engine, upload: string, ready: string[], al
 export function startWork(engine: Engine, concurrency: number): Worker<UploadJob, unknown> {
   const worker = engine.queue.work((job) => run(engine, job), { concurrency, name: 'uploads' });
   worker.on('failed', (job, error) => {
-    engine.logger.warn({ err: error, job: (job as Job<unknown>).data }, 'a step of an upload failed and is repeated');
+    engine.logger.warn(
+      { err: error, job: (job as Job<unknown>).data },
+      'a step of an upload failed and is repeated',
+    );
   });
   return worker;
 }

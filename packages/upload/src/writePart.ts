@@ -14,7 +14,12 @@ import { hex } from './receive.js';
 import { readExtents, readState, receivedCrc64, type Extent, type State } from './state.js';
 import { ask } from './work.js';
 
-export async function writePart(engine: Engine, id: string, index: number, signal: AbortSignal): Promise<void> {
+export async function writePart(
+  engine: Engine,
+  id: string,
+  index: number,
+  signal: AbortSignal,
+): Promise<void> {
   const state = await readState(engine, id);
   if (!state || (state.status !== 'PENDING' && state.status !== 'UPLOADING')) return;
   const { start, size } = partNumbered(state, index, state.size);
@@ -24,13 +29,30 @@ export async function writePart(engine: Engine, id: string, index: number, signa
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
   const began = performance.now();
   const received = await receivedCrc64(engine, id, extents);
-  const bytes = new PartBytes(engine, id, store, extents, received === undefined || !store.capabilities.crc64);
-  const { etag, crc64, key } = await send(engine, state, store, index, size, bytes, received, signal).catch(async (error: unknown) => {
-    if (bytes.lost === undefined) throw error;
-    engine.logger.warn({ upload: id, part: index }, 'buffered bytes are gone; the client is asked for them again');
-    await runScript(engine, 'lose', id, { id, source: bytes.lost, part: '', start: '', lookMs: lookAgainMs });
-    throw uploadErrors.CHUNKS_LOST(undefined, { cause: error });
-  });
+  const bytes = new PartBytes(
+    engine,
+    id,
+    store,
+    extents,
+    received === undefined || !store.capabilities.crc64,
+  );
+  const { etag, crc64, key } = await send(engine, state, store, index, size, bytes, received, signal).catch(
+    async (error: unknown) => {
+      if (bytes.lost === undefined) throw error;
+      engine.logger.warn(
+        { upload: id, part: index },
+        'buffered bytes are gone; the client is asked for them again',
+      );
+      await runScript(engine, 'lose', id, {
+        id,
+        source: bytes.lost,
+        part: '',
+        start: '',
+        lookMs: lookAgainMs,
+      });
+      throw uploadErrors.CHUNKS_LOST(undefined, { cause: error });
+    },
+  );
   engine.metrics.stored(performance.now() - began, size);
   failPoint('part.sent');
   const [word, allStored, ...freed] = await runScript(engine, 'stored', id, {
@@ -114,7 +136,7 @@ export class PartBytes {
     };
     const stop = start + length;
     let next: Promise<Buffer | undefined> | undefined = fetch(start);
-    for (let at = start; at < stop; ) {
+    for (let at = start; at < stop;) {
       const bytes: Buffer | undefined = await next;
       if (bytes === undefined) {
         this.lost = attempt;

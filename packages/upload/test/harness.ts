@@ -38,7 +38,10 @@ export interface Service {
 
 export async function startService(
   t: TestContext,
-  options: Partial<UploadsOptions> & { redisServer?: RedisServer; wrap?: (store: ObjectStore) => ObjectStore } = {},
+  options: Partial<UploadsOptions> & {
+    redisServer?: RedisServer;
+    wrap?: (store: ObjectStore) => ObjectStore;
+  } = {},
 ): Promise<Service> {
   const { redis: sharedRedis, postgres } = await servers();
   const redis = options.redisServer ?? sharedRedis;
@@ -99,7 +102,10 @@ export async function ended(uploads: Uploads, id: string, withinMs = 20_000): Pr
   }
 }
 
-export async function contentOf({ records, store }: Pick<Service, 'records' | 'store'>, path: string): Promise<Buffer> {
+export async function contentOf(
+  { records, store }: Pick<Service, 'records' | 'store'>,
+  path: string,
+): Promise<Buffer> {
   const node = await records.nodes.getByPath(tenant, 'main', path);
   if (!node?.objectKey) throw new Error(`no file at ${path}`);
   const { stream: body } = await store.get(node.objectKey);

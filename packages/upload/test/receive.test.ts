@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { parseDigest } from '../src/index.js';
-import { bytesOf, contentOf, ended, mebibyte, servers, sha256, startService, stream, tenant } from './harness.js';
+import {
+  bytesOf,
+  contentOf,
+  ended,
+  mebibyte,
+  servers,
+  sha256,
+  startService,
+  stream,
+  tenant,
+} from './harness.js';
 
 after(async () => {
   const { redis, postgres } = await servers();
@@ -16,7 +26,13 @@ test('chunks smaller than a part arrive out of order and become the file', async
   const { uploads } = service;
   const bytes = bytesOf(5 * mebibyte + 12_345);
   const chunkSize = 300_000;
-  const upload = await uploads.initiate({ tenant, drive: 'main', path: 'a/b.bin', size: bytes.length, chunkSize });
+  const upload = await uploads.initiate({
+    tenant,
+    drive: 'main',
+    path: 'a/b.bin',
+    size: bytes.length,
+    chunkSize,
+  });
   const numbers = Array.from({ length: Math.ceil(bytes.length / chunkSize) }, (_, n) => n).reverse();
   for (const number of numbers) {
     const chunk = bytes.subarray(number * chunkSize, (number + 1) * chunkSize);
@@ -34,7 +50,13 @@ test('a chunk that is a whole part goes straight to the store', async (t) => {
   const service = await startService(t, { settings: small });
   const { uploads } = service;
   const bytes = bytesOf(4 * mebibyte + 1);
-  const upload = await uploads.initiate({ tenant, drive: 'main', path: 'big', size: bytes.length, chunkSize: mebibyte });
+  const upload = await uploads.initiate({
+    tenant,
+    drive: 'main',
+    path: 'big',
+    size: bytes.length,
+    chunkSize: mebibyte,
+  });
   assert.equal(upload.partSize, mebibyte);
   await Promise.all(
     [0, 1, 2, 3, 4].map(async (number) => {
@@ -64,14 +86,22 @@ test('a file in one call is stored, whatever its size', async (t) => {
 test('the same bytes again are a success, other bytes are a conflict', async (t) => {
   const { uploads } = await startService(t, { settings: small });
   const bytes = bytesOf(2 * mebibyte);
-  const upload = await uploads.initiate({ tenant, drive: 'main', path: 'dup', size: bytes.length, chunkSize: 500_000 });
+  const upload = await uploads.initiate({
+    tenant,
+    drive: 'main',
+    path: 'dup',
+    size: bytes.length,
+    chunkSize: 500_000,
+  });
   const chunk = bytes.subarray(0, 500_000);
   await uploads.receive(upload.id, { number: 0 }, stream(chunk), chunk.length);
   const again = await uploads.receive(upload.id, { number: 0 }, stream(chunk), chunk.length);
   assert.equal(again.duplicate, true);
   assert.equal(again.state.receivedBytes, 500_000);
   const other = bytesOf(500_000, 9);
-  await assert.rejects(uploads.receive(upload.id, { number: 0 }, stream(other), other.length), { code: 'CHUNK_CONFLICT' });
+  await assert.rejects(uploads.receive(upload.id, { number: 0 }, stream(other), other.length), {
+    code: 'CHUNK_CONFLICT',
+  });
   assert.equal((await uploads.status(upload.id)).receivedBytes, 500_000);
 });
 
@@ -80,7 +110,9 @@ test('a wrong digest leaves nothing behind', async (t) => {
   const upload = await uploads.initiate({ tenant, drive: 'main', path: 'd', size: 100, chunkSize: 50 });
   const digest = parseDigest(`sha-256=:${Buffer.alloc(32).toString('base64')}:`);
   const chunk = bytesOf(50);
-  await assert.rejects(uploads.receive(upload.id, { number: 0 }, stream(chunk), 50, digest), { code: 'DIGEST_MISMATCH' });
+  await assert.rejects(uploads.receive(upload.id, { number: 0 }, stream(chunk), 50, digest), {
+    code: 'DIGEST_MISMATCH',
+  });
   const { receivedBytes, missing } = await uploads.status(upload.id);
   assert.equal(receivedBytes, 0);
   assert.deepEqual(missing, [[0, 99]]);
