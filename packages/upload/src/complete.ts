@@ -141,7 +141,7 @@ async function makeObject(
     return await store.completeMultipart(multipart, list, { size, crc64, signal });
   } catch (error) {
     if (isSluiceError(error, 'MULTIPART_NOT_FOUND')) return ours(engine, state, store, crc64, error);
-    if (isSluiceError(error, 'PART_INVALID')) await recheckParts(engine, state, store, parts);
+    if (isSluiceError(error, 'PARTS_REFUSED')) await recheckParts(engine, state, store, parts);
     throw error;
   }
 }
