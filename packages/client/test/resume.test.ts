@@ -21,14 +21,16 @@ test('a process killed in the middle leaves an upload that the next one finishes
   const file = join(folder, 'file.bin');
   const bytes = bytesOf(64 * KILLED_CHUNK);
   writeFileSync(file, bytes);
-  server.fault = ({ kind }) => (kind === 'chunk' ? { slowMs: 15 } : undefined);
+  // From the thirtieth on nothing gets through, so that the process is in the middle however late it is killed.
+  server.fault = ({ kind, count }) => (kind === 'chunk' && count > 30 ? { drop: 'before' } : undefined);
   const first = startUploader(server, file, join(folder, 'records'));
   await waitUntil('twenty chunks have arrived', () => [...server.uploads.values()][0]!.pieces.size >= 20);
   first.kill('SIGKILL');
   await once(first, 'exit');
   await waitUntil('nobody is connected', () => server.isDeserted());
+  server.fault = () => undefined;
   const arrived = new Set([...server.only.pieces.keys()].map((firstByte) => firstByte / KILLED_CHUNK));
-  assert.ok(arrived.size >= 20 && arrived.size < 64, `${arrived.size} chunks had arrived`);
+  assert.ok(arrived.size >= 20 && arrived.size <= 30, `${arrived.size} chunks had arrived`);
   const before = server.seen.length;
   const second = startUploader(server, file, join(folder, 'records'));
   const printed: string[] = [];
