@@ -131,8 +131,8 @@ class Round {
       bytes ??= await this.#bytesOf(index);
       try {
         const ack = await this.#attempt(index, bytes);
-        // A completed upload answers any chunk without comparing it. Unless it was ours already, that proves nothing.
-        const compared = ack.state !== 'COMPLETED' || ack.duplicate !== true || attempt > 1;
+        // An upload that has all its bytes answers any chunk without comparing it. Unless it was ours already, that proves nothing.
+        const compared = !hasEnded(ack) || ack.duplicate !== true || attempt > 1;
         return this.#acknowledge(index, ack, compared);
       } catch (failure) {
         this.signal.throwIfAborted();
@@ -246,7 +246,12 @@ function hasEnded({ state }: Pick<Ack, 'state'>): boolean {
 
 /** A chunk may be refused because the upload is over; what became of it only the view can say. */
 function mayHaveEnded({ status, code }: SluiceUploadError): boolean {
-  return status === 409 && code !== 'CHUNK_CONFLICT' && code !== 'WINDOW_EXCEEDED';
+  return status === 409 && !isConflict({ code }) && code !== 'WINDOW_EXCEEDED';
+}
+
+/** The server has other bytes in this place: another file, or the same one cut otherwise. */
+export function isConflict({ code }: Pick<SluiceUploadError, 'code'>): boolean {
+  return code === 'CHUNK_CONFLICT' || code === 'RANGE_OVERLAPS';
 }
 
 /** A stream that brings nothing for an hour must not keep a paused upload from pausing. */

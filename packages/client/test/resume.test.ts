@@ -202,6 +202,18 @@ test('a key of the caller is one upload, on whatever machine, and never holds tw
   await assert.rejects(upload(other, half).done, withCode('CHUNK_CONFLICT'));
 });
 
+test('a key of the caller whose upload has failed long ago leads to a new one, the same on each start', async (t) => {
+  const server = await stage(t);
+  const options = to(server, { idempotencyKey: 'order-9' });
+  server.fault = ({ kind, headers }) =>
+    kind === 'initiate' && headers['idempotency-key'] === 'order-9'
+      ? { status: 409, code: 'UPLOAD_ENDED' }
+      : undefined;
+  const first = await upload(bytesOf(10), options).done;
+  assert.deepEqual(await upload(bytesOf(10), options).done, first);
+  assert.equal(server.uploads.size, 1);
+});
+
 test('a pause ends the requests in flight at once, and nothing is sent until it is over', async (t) => {
   const server = await stage(t);
   server.fault = ({ kind, count }) => (kind === 'chunk' && count > 4 ? { slowMs: 5_000 } : undefined);

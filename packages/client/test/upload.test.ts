@@ -158,6 +158,17 @@ test('the end is heard of through events, and without them by asking', async (t)
   assert.ok(without.count('status') >= 2);
 });
 
+test('a server that takes its time to store what it has got is waited for, not pestered', async (t) => {
+  for (const events of [true, false]) {
+    const server = await stage(t, { flushMs: 900, events });
+    const task = upload(bytesOf(3 * CHUNK), to(server));
+    assert.equal((await task.done).size, 3 * CHUNK);
+    const asked = server.count('status') + server.count('complete') + server.count('events');
+    assert.ok(asked <= (events ? 2 : 9), `${asked} requests while waiting`);
+    assert.equal(server.count('chunk'), 3);
+  }
+});
+
 test('a small file costs two requests', async (t) => {
   const server = await stage(t);
   await upload(bytesOf(100), to(server)).done;
