@@ -1,13 +1,13 @@
 /**
  * Brings a fresh clone to the point where compiled code can run: Node's version, npm dependencies, the programs
- * from outside npm (Redis), and the build. Every step looks first and works only if something is missing, so that
+ * from outside npm (Redis, PostgreSQL), and the build. Every step looks first and works only if something is missing, so that
  * the second run costs less than a second.
  *
  * Plain JavaScript without dependencies, because it runs before there are any. All it says goes to standard error:
  * standard output belongs to the command that was asked for.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -26,6 +26,16 @@ const REDIS = {
   lowestMajor: 7,
   hint: 'install Redis 7.0 or newer (redis-server or valkey-server on the PATH)',
 };
+/** The system's PostgreSQL, beside the packaged one: only tests run it, and they say that they were skipped without it. */
+const POSTGRES = {
+  title: 'PostgreSQL',
+  programs: [],
+  folder: '/usr/lib/postgresql',
+  aptPackage: 'postgresql',
+  services: ['postgresql'],
+  optional: true,
+  hint: 'the tests on the system’s own PostgreSQL need it',
+};
 const OPENSSL = {
   title: 'OpenSSL',
   programs: ['openssl'],
@@ -35,11 +45,12 @@ const OPENSSL = {
 };
 
 /** What a command needs before it can run; `build: false` leaves compiling to the caller. */
-export async function prepare({ redis = false, openssl = false, build = true } = {}) {
+export async function prepare({ redis = false, openssl = false, postgres = false, build = true } = {}) {
   checkNode();
   await installDependencies();
   if (redis) await provide(REDIS);
   if (openssl) await provide(OPENSSL);
+  if (postgres) await provide(POSTGRES);
   if (build && (await compile()) !== 0) stopWith('the build failed');
 }
 
@@ -128,8 +139,15 @@ function dependenciesMatchLock() {
 
 /** Finds a program on the PATH or installs its package. */
 async function provide(wanted) {
-  if (!wanted.programs.some(onPath)) await install(wanted);
+  if (!isThere(wanted)) await install(wanted);
   if (wanted.lowestMajor) checkMajor(wanted);
+}
+
+/** On the PATH or, as Debian keeps the versions of PostgreSQL apart, in `<folder>/<version>/bin`. */
+function isThere({ programs, folder }) {
+  if (programs.some(onPath)) return true;
+  if (folder === undefined || !existsSync(folder)) return false;
+  return readdirSync(folder).some((version) => existsSync(join(folder, version, 'bin', 'postgres')));
 }
 
 /** `Redis server v=7.0.15 sha=…` */
@@ -142,7 +160,8 @@ function checkMajor({ title, programs, lowestMajor, hint }) {
 async function install(wanted) {
   const isRoot = process.getuid?.() === 0;
   if (!isRoot || !onPath('apt-get')) {
-    stopWith(`${wanted.hint}${onPath('apt-get') ? `: sudo apt-get install ${wanted.aptPackage}` : ''}`);
+    const how = onPath('apt-get') ? `: sudo apt-get install ${wanted.aptPackage}` : '';
+    return giveUp(wanted, `${wanted.hint}${how}`);
   }
   await withoutStartingServices(async () => {
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
@@ -152,7 +171,13 @@ async function install(wanted) {
     await apt(`installing ${wanted.title}`, 'install', '-y', '--no-install-recommends', wanted.aptPackage);
     for (const service of wanted.services) await disableService(service);
   });
-  if (!wanted.programs.some(onPath)) stopWith(`${wanted.title} could not be installed; ${wanted.hint}`);
+  if (!isThere(wanted)) giveUp(wanted, `${wanted.title} could not be installed; ${wanted.hint}`);
+}
+
+/** What is optional is missed where it is used. */
+function giveUp({ optional }, message) {
+  if (!optional) stopWith(message);
+  say(`sluice: ${message}`);
 }
 
 /**
