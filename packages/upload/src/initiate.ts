@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { failPoint } from '@sluice/base';
 import { checkMetadata, checkPath, type Drive, type Limits } from '@sluice/records';
-import { driveOf, priceOf, runScript, type Engine } from './engine.js';
+import { budgetOf, driveOf, priceOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { makeId } from './keys.js';
 import { planParts } from './plan.js';
@@ -104,7 +104,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
   failPoint('initiate.recorded');
   const known = begun.replayed ? await readState(engine, begun.upload.id) : undefined;
   if (known || begun.upload.status !== 'OPEN') return known ?? endedState(begun.upload);
-  const partCharge = Math.min(plan.partBytes, upload.size ?? plan.partBytes);
+  const partCharge = priceOf(Math.min(plan.partBytes, upload.size ?? plan.partBytes));
   await runScript(engine, 'initiate', begun.upload.id, {
     id: begun.upload.id,
     idleMs: engine.settings.idleMs,
@@ -124,7 +124,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
         chunk_size: upload.chunkSize ?? '',
         part_bytes: plan.partBytes,
         grow_every: plan.growEvery,
-        part_charge: priceOf(partCharge),
+        part_charge: Math.min(partCharge, budgetOf(engine).uploadBytes),
         mime_type: upload.contentType ?? '',
         sha256: upload.sha256 ?? '',
         sha256_seen: '',
