@@ -19,8 +19,8 @@ const lookEveryMs = 2_000;
 const atOnce = 200;
 /** Handed out again if nobody has done anything about it by then. */
 const handedOutMs = 30_000;
-/** How often the records are asked for uploads that Redis has forgotten. */
-const orphansEveryMs = 600_000;
+/** How often the records are asked for uploads that Redis has forgotten; oftener where uploads expire sooner. */
+const longestOrphansEveryMs = 600_000;
 const orphansAtOnce = 100;
 
 export async function tend(engine: Engine, id: string, signal: AbortSignal): Promise<void> {
@@ -106,7 +106,7 @@ export class Caretaker {
       for (const id of due) await ask(this.#engine, { do: 'tend', upload: String(id) });
     }
     if (performance.now() < this.#orphansAt) return;
-    this.#orphansAt = performance.now() + orphansEveryMs;
+    this.#orphansAt = performance.now() + Math.min(longestOrphansEveryMs, settings.idleMs);
     await this.#endOrphans();
   }
 
