@@ -52,7 +52,12 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     hooks,
     logger,
     workers: config.roles.has('uploads') ? config.uploadWorkers : 0,
-    settings: { budgetBytes: config.uploadBudgetBytes },
+    settings: {
+      budgetBytes: config.uploadBudgetBytes,
+      idleMs: config.uploadIdleMs,
+      spillAfterMs: config.uploadSpillMs,
+      leaseMs: config.leaseMs,
+    },
   });
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();

@@ -3,6 +3,6 @@ import { silentLogger } from '@sluice/base';
 import { startPostgresProcess } from '../src/postgresProcess.js';
 
 const postgres = await startPostgresProcess({ dataDir: process.argv[2]!, logger: silentLogger });
-console.log(JSON.stringify({ pid: postgres.pid, url: postgres.url }));
 process.on('SIGTERM', () => void postgres.stop(10_000).then(() => process.exit(0)));
+console.log(JSON.stringify({ pid: postgres.pid, url: postgres.url }));
 setInterval(() => {}, 1_000);

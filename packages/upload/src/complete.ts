@@ -66,6 +66,7 @@ async function completeUnderLease(
     sha256,
     crc64: hex(crc64),
     contentType: state.contentType ?? defaultContentType,
+    ...(state.maxTenantBytes !== undefined && { limits: { maxBytes: state.maxTenantBytes } }),
   });
   failPoint('complete.activated');
   await finishCompleted(engine, state, resultOf(activated.result));

@@ -29,7 +29,7 @@ export interface Settings {
   spillAfterMs: number;
   /** No bytes for so long while we are reading: the client is slow. */
   slowMs: number;
-  /** The lease of whoever completes an upload. */
+  /** The lease of whoever completes an upload, and of the workers that do its jobs. */
   leaseMs: number;
   /** How long bytes on their way into Redis are paid for, unless their request says that it goes on. */
   attemptMs: number;

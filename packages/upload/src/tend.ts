@@ -19,8 +19,8 @@ const lookEveryMs = 2_000;
 const atOnce = 200;
 /** Handed out again if nobody has done anything about it by then. */
 const handedOutMs = 30_000;
-/** How often the records are asked for uploads that Redis has forgotten. */
-const orphansEveryMs = 600_000;
+/** How often the records are asked for uploads that Redis has forgotten; oftener where uploads expire sooner. */
+const longestOrphansEveryMs = 600_000;
 const orphansAtOnce = 1_000;
 const doomedAtOnce = 100;
 const soonestMs = 1_000;
@@ -127,7 +127,7 @@ export class Caretaker {
     }
     await this.#deleteDoomed();
     if (performance.now() < this.#orphansAt) return;
-    this.#orphansAt = performance.now() + orphansEveryMs;
+    this.#orphansAt = performance.now() + Math.min(longestOrphansEveryMs, settings.idleMs);
     await this.#endOrphans();
   }
 

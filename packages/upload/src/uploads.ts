@@ -52,7 +52,7 @@ export const defaultSettings: Settings = {
   keepMs: 24 * hourMs,
   spillAfterMs: 60_000,
   slowMs: 30_000,
-  leaseMs: 30_000,
+  leaseMs: 15_000,
   attemptMs: 120_000,
   lookAgainMs: 15_000,
   maxFileBytes: 5 * 1_024 * gibibyte,

@@ -26,8 +26,8 @@ export interface StoredFile extends Result {
 
 /** Up to this many bytes are taken into memory, so that the store can be tried again without the client. */
 const inMemoryBytes = 1_048_576;
-/** After this long without an end somebody looks whether the object is to be removed. */
-const noteMs = 3_600_000;
+/** After this long without an end, or when any upload would expire, somebody looks whether the object is to be removed. */
+const longestNoteMs = 3_600_000;
 const firstPollMs = 5;
 const longestPollMs = 250;
 
@@ -194,6 +194,7 @@ async function leaveNote(
   objectKey: string,
   size: number,
 ): Promise<void> {
+  const noteMs = Math.min(longestNoteMs, engine.settings.idleMs);
   const fields = {
     status: 'UPLOADING',
     tenant,

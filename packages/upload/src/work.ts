@@ -55,7 +55,11 @@ export async function askFor(
 }
 
 export function startWork(engine: Engine, concurrency: number): Worker<UploadJob, unknown> {
-  const worker = engine.queue.work((job) => run(engine, job), { concurrency, name: 'uploads' });
+  const worker = engine.queue.work((job) => run(engine, job), {
+    concurrency,
+    leaseMs: engine.settings.leaseMs,
+    name: 'uploads',
+  });
   worker.on('failed', (job, error) => {
     engine.logger.warn(
       { err: error, job: (job as Job<unknown>).data },
