@@ -37,10 +37,10 @@ export function planParts(
   const least = Math.max(limits.minPartBytes, Math.min(preferred, limits.maxPartBytes));
   if (size === undefined) {
     const base = limits.equalParts ? Math.max(least, equalUnknownPartBytes) : least;
+    const partBytes = inChunks(base, chunkSize, limits);
     // A large chunk stays a part of its own for ever: as a piece of a larger part it would have to be buffered.
     const isLarge = chunkSize !== undefined && chunkSize > largestBufferedParts * preferred;
-    const growEvery = limits.equalParts || isLarge ? 0 : Math.max(1, Math.floor(limits.maxParts / tiers));
-    return { partBytes: inChunks(base, chunkSize, limits), growEvery };
+    return { partBytes, growEvery: limits.equalParts || isLarge ? 0 : growEvery(partBytes, limits) };
   }
   const needed = Math.ceil(size / limits.maxParts / mebibyte) * mebibyte;
   const base = Math.max(least, needed);
@@ -51,6 +51,12 @@ export function planParts(
     chunkSize >= Math.max(limits.minPartBytes, smallestChunkPart(preferred), needed) &&
     chunkSize <= limits.maxPartBytes;
   return { partBytes: isPart ? chunkSize : inChunks(base, chunkSize, limits), growEvery: 0 };
+}
+
+/** Parts double as often as they can without becoming larger than the store takes. */
+function growEvery(partBytes: number, { maxParts, maxPartBytes }: Capabilities): number {
+  const sizes = Math.min(tiers, Math.floor(Math.log2(maxPartBytes / partBytes)) + 1);
+  return Math.ceil(maxParts / sizes);
 }
 
 /** Below this a chunk is no part of its own, even where the store would take it: too many calls. */
