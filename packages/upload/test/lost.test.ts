@@ -382,3 +382,28 @@ async function collect(source: AsyncIterable<Buffer>): Promise<Buffer> {
   for await (const piece of source) pieces.push(piece);
   return Buffer.concat(pieces);
 }
+
+test('lost frames are noticed by whoever looks after the upload, also those of chunks that wait for others', async (t) => {
+  const service = await startService(t, { settings });
+  const { uploads, link } = service;
+  const { id } = await begin(uploads, 'f');
+  await send(uploads, id, { number: 1, last: true }, bytes.subarray(1_000, 3_000));
+  await send(uploads, id, { number: 0 }, bytes.subarray(0, 1_000));
+  const waiting = await begin(uploads, 'g');
+  await send(uploads, waiting.id, { number: 2, last: true }, bytes.subarray(2_000, 3_000));
+  await send(uploads, waiting.id, { number: 0 }, bytes.subarray(0, 1_000));
+  assert.equal((await ended(uploads, id)).result!.sha256, sha256(bytes.subarray(0, 3_000)));
+  for (const key of (await remainsOf(service)).frames) await link.call('DEL', [key]);
+  await waitUntil('nothing is there', async () => {
+    await uploads.tend();
+    return (await uploads.status(waiting.id)).receivedBytes === 0;
+  });
+  for (const number of [2, 1, 0])
+    await send(
+      uploads,
+      waiting.id,
+      { number, last: number === 2 },
+      bytes.subarray(number * 1_000, (number + 1) * 1_000),
+    );
+  assert.equal((await ended(uploads, waiting.id)).result!.sha256, sha256(bytes.subarray(0, 3_000)));
+});
