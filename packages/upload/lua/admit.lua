@@ -44,7 +44,8 @@ local isLow = offset ~= '' and tonumber(offset) < start + math.max(size, 0)
 local missing = 0
 if not isLow then
   local there = tonumber(redis.call('HGET', fill, text(low)) or '0')
-  missing = math.max(0, math.min(tonumber(upload.part_charge), (size - there) * 1.25))
+  -- Whole bytes only: fractions would be rounded differently in `used` and in `reserved`.
+  missing = math.max(0, math.min(tonumber(upload.part_charge), math.ceil((size - there) * 1.25)))
 end
 if not room_for(paid + need + missing) then
   if not isLow then
