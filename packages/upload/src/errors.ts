@@ -40,6 +40,11 @@ export const uploadErrors = defineErrors({
       `a chunk of ${d.length} bytes is too large without a fixed chunk size (at most ${d.limit}); name a chunkSize when you begin`,
     retryable: false,
   },
+  CHUNK_UNBUFFERABLE: {
+    message: (d: { length: number }) =>
+      `${d.length} bytes that are no whole part cannot be buffered at once; send whole parts (partSize), or fewer bytes`,
+    retryable: false,
+  },
   CHUNK_CONFLICT: {
     message: (d: { chunk: string }) =>
       `${d.chunk} was received before with other bytes; ask for the status and send what is missing, or begin a new upload`,
