@@ -188,11 +188,11 @@ class LocalPostgres implements PostgresServer {
   }
 
   pause(): void {
-    for (const pid of this.processes()) process.kill(pid, 'SIGSTOP');
+    this.signalAll('SIGSTOP');
   }
 
   resume(): void {
-    for (const pid of this.processes()) process.kill(pid, 'SIGCONT');
+    this.signalAll('SIGCONT');
   }
 
   async stop(): Promise<void> {
@@ -216,9 +216,16 @@ class LocalPostgres implements PostgresServer {
     return Object.entries(config).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   }
 
-  private processes(): number[] {
+  private signalAll(signal: 'SIGSTOP' | 'SIGCONT'): void {
     const children = spawnSync('ps', ['-o', 'pid=', '--ppid', String(this.pid)], { encoding: 'utf8' });
-    return [this.pid, ...children.stdout.split('\n').filter(Boolean).map(Number)];
+    for (const pid of [this.pid, ...children.stdout.split('\n').filter(Boolean).map(Number)]) {
+      try {
+        process.kill(pid, signal);
+      } catch (error) {
+        // One that served a connection may have ended since it was listed.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
   }
 
   private async end(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void> {

@@ -1,4 +1,4 @@
--- upload.lua: what the scripts of an upload share: its clock, its part plan, its bytes in the chunks Redis, its progress.
+-- upload.lua (prelude): what the scripts of an upload share: its clock, its part plan, its bytes in the chunks Redis, its progress.
 --
 -- Parts. Part p covers the same bytes for everybody and for ever: every part has part_bytes bytes, or, when the length was
 -- unknown at the start, part_bytes for the first grow_every parts, twice that for the next, and so on. The last part ends

@@ -41,6 +41,14 @@ export interface Window {
 }
 
 export function locate(state: State, address: ChunkAddress, length: number, window: Window): Chunk {
+  const chunk = place(state, address, length, window);
+  const end = (chunk.offset ?? state.receivedBytes) + length;
+  if (state.maxFileBytes !== undefined && end > state.maxFileBytes)
+    throw uploadErrors.FILE_TOO_LARGE({ size: end, limit: state.maxFileBytes });
+  return chunk;
+}
+
+function place(state: State, address: ChunkAddress, length: number, window: Window): Chunk {
   if ('number' in address) return locateNumbered(state, address, length, window);
   const { offset, total } = address;
   const chunk = { name: `@${offset}`, number: undefined, offset, length, last: false };

@@ -62,6 +62,7 @@ async function completeUnderLease(
     sha256,
     crc64: hex(crc64),
     contentType: state.contentType ?? defaultContentType,
+    ...(state.maxTenantBytes !== undefined && { limits: { maxBytes: state.maxTenantBytes } }),
   });
   failPoint('complete.activated');
   await finishCompleted(engine, state, resultOf(activated.result));
@@ -141,7 +142,7 @@ async function makeObject(
     return await store.completeMultipart(multipart, list, { size, crc64, signal });
   } catch (error) {
     if (isSluiceError(error, 'MULTIPART_NOT_FOUND')) return ours(engine, state, store, crc64, error);
-    if (isSluiceError(error, 'PART_INVALID')) await recheckParts(engine, state, store, parts);
+    if (isSluiceError(error, 'PARTS_REFUSED')) await recheckParts(engine, state, store, parts);
     throw error;
   }
 }

@@ -10,6 +10,7 @@ import type { Frames } from './frames.js';
 import type { PassingHashes } from './hashes.js';
 import { keysOf, partitionOf, type UploadKeys } from './keys.js';
 import type { UploadMetrics } from './metrics.js';
+import type { PartMemory } from './partMemory.js';
 import { scripts } from './scripts.js';
 import type { UploadJob } from './work.js';
 
@@ -34,6 +35,8 @@ export interface Settings {
   maxChunks: number;
   preferredPartBytes: number;
   windowChunks: number;
+  /** Memory for parts on their way through this process. */
+  partMemoryBytes: number;
   /** Files up to this size that come in one request are taken into memory and stored at once. */
   wholeBytes: number;
 }
@@ -44,6 +47,7 @@ export interface Engine {
   readonly records: Records;
   readonly queue: Queue<UploadJob>;
   readonly hashes: PassingHashes;
+  readonly partMemory: PartMemory;
   readonly metrics: UploadMetrics;
   readonly logger: Logger;
   readonly settings: Settings;

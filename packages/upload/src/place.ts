@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { failPoint } from '@sluice/base';
-import { crc64 as crcOf, type ObjectStore } from '@sluice/store';
+import { crc64 as crcOf, type Body, type ObjectStore } from '@sluice/store';
 import type { Piece } from './address.js';
 import type { BodyReader } from './body.js';
 import { keysFor, priceOf, runScript, type Engine } from './engine.js';
@@ -75,11 +75,55 @@ export class Placement {
   }
 
   async #toStore({ offset, length, part }: Piece): Promise<Placing> {
-    let crc64 = 0n;
     const { objectKey, contentType, size } = this.#state;
     const isFile = offset === 0 && length === size;
     const multipart = isFile ? undefined : await ensureMultipart(this.#engine, this.#state, this.#store);
+    const key = isFile ? `${objectKey}-${randomBytes(8).toString('hex')}` : '';
+    if (isFile) this.#objects.add(key);
     const began = performance.now();
+    const type = contentType !== undefined && { contentType };
+    const send = (body: Body, crc64?: bigint): Promise<{ etag: string; crc64?: bigint }> => {
+      const sum = crc64 !== undefined && { crc64 };
+      return multipart
+        ? this.#store.putPart(multipart, part + 1, body, { ...sum })
+        : this.#store.put(key, body, { ...type, ...sum });
+    };
+    const place = this.#engine.partMemory.take(length);
+    const placing = place ? this.#fromMemory(place, length, send) : this.#asStream(length, send);
+    const placed = placing.sent.then((etag): Placed => {
+      this.#engine.metrics.stored(performance.now() - began, length);
+      failPoint('receive.stored');
+      return ['p', part, offset, length, etag, hex(placing.crc64()), key];
+    });
+    placed.catch(() => {});
+    return { read: placing.read, placed, crc64: placing.crc64 };
+  }
+
+  /** The bytes are read first and sent then; the next piece is read meanwhile. */
+  #fromMemory(
+    place: Buffer,
+    length: number,
+    send: (body: Body, crc64?: bigint) => Promise<{ etag: string }>,
+  ) {
+    const bytes = place.subarray(0, length);
+    let crc64 = 0n;
+    const reading = this.#body.fill(bytes).then((got) => {
+      if (got < length) throw uploadErrors.BODY_TRUNCATED({ wanted: length, got });
+    });
+    const sending = async (): Promise<string> => {
+      try {
+        await reading;
+        crc64 = crcOf(bytes, 0n);
+        return (await send(bytes, crc64)).etag;
+      } finally {
+        this.#engine.partMemory.giveBack(place);
+      }
+    };
+    return { read: reading.catch(() => {}), sent: sending(), crc64: () => crc64 };
+  }
+
+  #asStream(length: number, send: (body: Body) => Promise<{ etag: string; crc64?: bigint }>) {
+    let crc64 = 0n;
     // A store that computes it need not be checked by computing it twice: it refuses what arrives otherwise.
     const knows = this.#store.capabilities.crc64;
     const stream = this.#body.stream(length, (bytes) => {
@@ -89,22 +133,14 @@ export class Placement {
       stream.once('close', resolve);
       stream.once('end', resolve);
     });
-    const key = isFile ? `${objectKey}-${randomBytes(8).toString('hex')}` : '';
-    if (isFile) this.#objects.add(key);
-    const sending = multipart
-      ? this.#store.putPart(multipart, part + 1, { stream, length })
-      : this.#store.put(key, { stream, length }, { ...(contentType !== undefined && { contentType }) });
-    const placed = sending.then((stored): Placed => {
-      this.#engine.metrics.stored(performance.now() - began, length);
-      if (knows) {
-        if (stored.crc64 === undefined) throw uploadErrors.STORE_SILENT({ what: `part ${part + 1}` });
-        crc64 = stored.crc64;
-      }
-      failPoint('receive.stored');
-      return ['p', part, offset, length, stored.etag, hex(crc64), key];
+    const sent = send({ stream, length }).then((stored) => {
+      if (!knows) return stored.etag;
+      if (stored.crc64 === undefined) throw uploadErrors.STORE_SILENT({ what: 'a part' });
+      crc64 = stored.crc64;
+      return stored.etag;
     });
-    placed.catch(() => stream.destroy());
-    return { read, placed, crc64: () => crc64 };
+    sent.catch(() => stream.destroy());
+    return { read, sent, crc64: () => crc64 };
   }
 
   async #toFrames({ offset, length, admitAt = offset }: Piece & { admitAt?: number }): Promise<Placing> {

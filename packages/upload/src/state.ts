@@ -38,6 +38,9 @@ export interface State extends PartPlan {
   idleMs: number;
   sequence: number;
   isUpdate: boolean;
+  /** Of the tenant or the token; for files whose length is not known from the start. */
+  maxFileBytes: number | undefined;
+  maxTenantBytes: number | undefined;
   fence: number;
   errorCode: string | undefined;
   errorMessage: string | undefined;
@@ -112,6 +115,8 @@ export function decodeState(id: string, fields: Map<string, string>): State | un
     idleMs: Number(fields.get('idle_ms')),
     sequence: Number(fields.get('sequence') ?? 0),
     isUpdate: fields.get('is_update') === 'true',
+    maxFileBytes: number('max_file_bytes'),
+    maxTenantBytes: number('max_tenant_bytes'),
     fence: Number(fields.get('fence') ?? 0),
     errorCode: text('error_code'),
     errorMessage: text('error_message'),

@@ -16,6 +16,7 @@ import { PassingHashes } from './hashes.js';
 import { initiate, type NewUpload } from './initiate.js';
 import { keysOf } from './keys.js';
 import { UploadMetrics } from './metrics.js';
+import { PartMemory } from './partMemory.js';
 import { preferredPartBytes } from './plan.js';
 import { progressOf, ProgressHub, type Progress } from './progress.js';
 import { receive, type Receipt } from './receive.js';
@@ -56,6 +57,7 @@ export const defaultSettings: Settings = {
   maxChunks: 100_000,
   preferredPartBytes,
   windowChunks: 64,
+  partMemoryBytes: 96 * 1_048_576,
   wholeBytes: preferredPartBytes,
 };
 
@@ -90,6 +92,7 @@ export class Uploads {
         logger,
       }),
       hashes: new PassingHashes(),
+      partMemory: new PartMemory(settings.partMemoryBytes, settings.preferredPartBytes),
       metrics: new UploadMetrics(),
       logger,
       settings,
