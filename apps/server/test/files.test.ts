@@ -67,7 +67,7 @@ test('what happens to files is announced in a Redis stream', async () => {
   const topics: string[] = [];
   await waitUntil('the events are there', async () => {
     topics.length = 0;
-    for (const { topic } of await readEvents(link)) topics.push(topic.replace('repository.', ''));
+    for (const { topic } of await readEvents({ redis: link })) topics.push(topic.replace('repository.', ''));
     return topics.length >= 7;
   });
   link.close();

@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { makeOwnedFolder, spawnOwned, waitUntil } from '@sluice/testbed';
 
+/** A first start makes a database, which takes its time on a busy machine. */
+const START_TIMEOUT_MS = 60_000;
 const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
 
 export interface ServerProcess {
