@@ -227,7 +227,8 @@ export class Placement {
     const frames = Math.ceil(length / frameBytes);
     const price = priceOf(length) + 512 * frames;
     const { budgetBytes, uploadBytes } = budgetOf(this.#engine);
-    if (price > uploadBytes) throw uploadErrors.CHUNK_UNBUFFERABLE({ length });
+    if (price > uploadBytes)
+      throw uploadErrors.CHUNK_TOO_LARGE({ length, limit: Math.floor(uploadBytes / 1.25) - 1_024 });
     const began = performance.now();
     for (let askedMs = began; ;) {
       const args = { id, attempt, offset: offset < 0 ? '' : offset, bytes: length, price, frames };
