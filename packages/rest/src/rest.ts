@@ -94,15 +94,21 @@ function takeEmptyJson(server: FastifyInstance): void {
 
 export function refuse(logger: Logger, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const { status, retryAfterS, body } = answerFor(error);
-  const isGone = request.raw.destroyed && !request.raw.complete;
+  const isGone = reply.raw.destroyed || request.raw.socket.destroyed;
   // Without the query, which may hold the signature of a link.
   const fields = { err: error, method: request.method, path: pathOf(request) };
-  if (isGone) logger.debug(fields, 'a client went away');
+  if (isGone && wasCut(error)) logger.debug(fields, 'a client went away');
   else if (status >= 500) logger.error(fields, 'a request failed');
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS);
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
   if (!isGone && isUnread(request)) return answerEarly(request, reply, status, body);
   void reply.code(status).type('application/json').removeHeader('Content-Length').send(body);
+}
+
+/** The error of a body whose client is gone, as Node or as the store reports it. */
+function wasCut(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  return code === 'ECONNRESET' || code === 'BODY_TRUNCATED' || (code === 'BODY_FAILED' && wasCut(cause));
 }
 
 function refuseAddress(request: FastifyRequest, reply: FastifyReply): never {

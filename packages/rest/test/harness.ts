@@ -85,10 +85,11 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
   });
   await uploads.start();
   const access = new Access({ keys: [], secret: 'only for this test', ...options.access });
-  const server = Fastify(serverOptions);
   const { headersTimeoutMs } = options;
-  if (headersTimeoutMs !== undefined)
-    Object.assign(server.server, { headersTimeout: headersTimeoutMs, connectionsCheckingInterval: 50 });
+  const http = headersTimeoutMs !== undefined && {
+    http: { headersTimeout: headersTimeoutMs, connectionsCheckingInterval: 50 },
+  };
+  const server = Fastify({ ...serverOptions, ...http });
   const registered: Api['registered'] = [];
   server.addHook('onRoute', ({ method, url }) => {
     for (const each of [method].flat()) registered.push({ method: each, url });
