@@ -95,6 +95,7 @@ export class Uploads {
       }),
       hashes: new PassingHashes(),
       partMemory: new PartMemory(settings.partMemoryBytes),
+      drives: new Map(),
       metrics: new UploadMetrics(),
       logger,
       settings,
