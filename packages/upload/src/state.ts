@@ -177,6 +177,7 @@ export async function readAttempts(engine: Engine, id: string): Promise<string[]
   const fields = fieldsOf(await engine.redis.call('HGETALL', [keysFor(engine, id)!.attempts]));
   return [...fields].flatMap(([attempt, paid]) => {
     const frames = /^\d+ \d+ (\d+)$/.exec(paid)?.[1];
+    if (attempt.startsWith('!')) return [`${attempt.slice(1)} ${paid}`];
     return frames === undefined ? [] : [`${attempt} ${frames}`];
   });
 }
