@@ -6,17 +6,7 @@ import type { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import {
-  bytesOf,
-  converse,
-  mebibyte,
-  raw,
-  sha256,
-  startApi,
-  stopServers,
-  type Api,
-  type Loose,
-} from './harness.js';
+import { bytesOf, converse, mebibyte, raw, sha256, startApi, stopServers, type Api } from './harness.js';
 
 let api: Api;
 /** Every stream that the store has opened for a download. */
@@ -64,7 +54,7 @@ async function put(address: string, body = 'x', headers: Record<string, string> 
     body: bytes,
     headers: { 'Content-Length': String(bytes.length), ...headers },
   });
-  return { ...answer, body: JSON.parse(answer.text) as Loose };
+  return { ...answer, body: JSON.parse(answer.text) };
 }
 
 test('a new file is 201, a replaced one 200, each with the ETag that a download has', async () => {
