@@ -1,6 +1,7 @@
 /**
  * Brings a fresh clone to the point where compiled code can run: Node's version, npm dependencies, the programs
- * from outside npm (Redis, versitygw), and the build. Every step looks first and works only if something is missing, so that
+ * from outside npm (Redis, PostgreSQL, versitygw), and the build. Every step looks first and works only if something is
+ * missing, so that
  * the second run costs less than a second.
  *
  * Plain JavaScript without dependencies, because it runs before there are any. All it says goes to standard error:
@@ -13,6 +14,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -37,6 +39,16 @@ const REDIS = {
   lowestMajor: 7,
   hint: 'install Redis 7.0 or newer (redis-server or valkey-server on the PATH)',
 };
+/** The system's PostgreSQL, beside the packaged one: only tests run it, and they say that they were skipped without it. */
+const POSTGRES = {
+  title: 'PostgreSQL',
+  programs: [],
+  folder: '/usr/lib/postgresql',
+  aptPackage: 'postgresql',
+  services: ['postgresql'],
+  optional: true,
+  hint: 'the tests on the system’s own PostgreSQL need it',
+};
 const OPENSSL = {
   title: 'OpenSSL',
   programs: ['openssl'],
@@ -49,12 +61,14 @@ const OPENSSL = {
 const VERSITYGW = { module: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' };
 
 /** What a command needs before it can run; `build: false` leaves compiling to the caller. */
-export async function prepare({ redis = false, openssl = false, versitygw = false, build = true } = {}) {
+export async function prepare(needs = {}) {
+  const { redis = false, openssl = false, postgres = false, versitygw = false, build = true } = needs;
   checkNode();
   await installDependencies();
   if (redis) await provide(REDIS);
   if (openssl) await provide(OPENSSL);
   if (versitygw) await provideVersitygw();
+  if (postgres) await provide(POSTGRES);
   if (build && (await compile()) !== 0) stopWith('the build failed');
 }
 
@@ -143,7 +157,7 @@ function dependenciesMatchLock() {
 
 /** Finds a program on the PATH or installs its package. */
 async function provide(wanted) {
-  if (!wanted.programs.some(onPath)) await install(wanted);
+  if (!isThere(wanted)) await install(wanted);
   if (wanted.lowestMajor) checkMajor(wanted);
 }
 
@@ -171,6 +185,13 @@ async function provideVersitygw() {
   }
 }
 
+/** On the PATH or, as Debian keeps the versions of PostgreSQL apart, in `<folder>/<version>/bin`. */
+function isThere({ programs, folder }) {
+  if (programs.some(onPath)) return true;
+  if (folder === undefined || !existsSync(folder)) return false;
+  return readdirSync(folder).some((version) => existsSync(join(folder, version, 'bin', 'postgres')));
+}
+
 /** `Redis server v=7.0.15 sha=…` */
 function checkMajor({ title, programs, lowestMajor, hint }) {
   const version = spawnSync(programs.find(onPath), ['--version'], { encoding: 'utf8' });
@@ -181,7 +202,8 @@ function checkMajor({ title, programs, lowestMajor, hint }) {
 async function install(wanted) {
   const isRoot = process.getuid?.() === 0;
   if (!isRoot || !onPath('apt-get')) {
-    stopWith(`${wanted.hint}${onPath('apt-get') ? `: sudo apt-get install ${wanted.aptPackage}` : ''}`);
+    const how = onPath('apt-get') ? `: sudo apt-get install ${wanted.aptPackage}` : '';
+    return giveUp(wanted, `${wanted.hint}${how}`);
   }
   await withoutStartingServices(async () => {
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
@@ -191,7 +213,13 @@ async function install(wanted) {
     await apt(`installing ${wanted.title}`, 'install', '-y', '--no-install-recommends', wanted.aptPackage);
     for (const service of wanted.services) await disableService(service);
   });
-  if (!wanted.programs.some(onPath)) stopWith(`${wanted.title} could not be installed; ${wanted.hint}`);
+  if (!isThere(wanted)) giveUp(wanted, `${wanted.title} could not be installed; ${wanted.hint}`);
+}
+
+/** What is optional is missed where it is used. */
+function giveUp({ optional }, message) {
+  if (!optional) stopWith(message);
+  say(`sluice: ${message}`);
 }
 
 /**

@@ -29,6 +29,6 @@ if (!Object.hasOwn(commands, name ?? '')) stopWith(`there is no command ${name}`
 process.exitCode = await commands[name](args);
 
 async function program(folder, programArgs) {
-  await prepare({ redis: true, openssl: true });
+  await prepare({ redis: true, openssl: true, versitygw: process.argv.includes('uploads') });
   return run(process.execPath, [join(root, folder, 'dist/src/main.js'), ...programArgs], { stdout: 1 });
 }

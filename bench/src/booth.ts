@@ -27,6 +27,10 @@ export class Booth<Turn extends { kind: string }, Taken extends object> {
     this.#process = fork(fileURLToPath(program), args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   }
 
+  get pid(): number {
+    return this.#process.pid!;
+  }
+
   async take(turn: Turn): Promise<Taken> {
     const settled = new AbortController();
     const next = (event: string) =>

@@ -18,6 +18,7 @@ import { Client, type Turn } from '../src/uploads/turns.js';
 import { startTus } from '../src/uploads/tusSide.js';
 
 const MIB = 2 ** 20;
+const CHUNKS = { chunkBytes: MIB, chunksAtOnce: 2 };
 const PROGRAM = fileURLToPath(new URL('../src/main.js', import.meta.url));
 const silent = (): void => {};
 let labels = 0;
@@ -52,7 +53,7 @@ describe('the uploads suite', { concurrency: false }, () => {
       assert.ok((await take(starts[side], side, whole)).seconds > 0);
       const severalParts = turn({ fileBytes: 17 * MIB + 1 });
       assert.ok((await take(starts[side], side, severalParts)).seconds > 0);
-      const inChunks = turn({ files: 2, fileBytes: 2.5 * MIB, filesAtOnce: 2, chunkBytes: MIB });
+      const inChunks = turn({ files: 2, fileBytes: 2.5 * MIB, filesAtOnce: 2, chunks: CHUNKS });
       assert.ok((await take(starts[side], side, inChunks)).seconds > 0);
       await s3.empty();
       assert.equal(await s3.storedBytes(), 0);
@@ -61,12 +62,12 @@ describe('the uploads suite', { concurrency: false }, () => {
 
   it('a server that has no room is asked again, and the file arrives', async () => {
     assert.ok((await take(standIn({ busyTimes: 3 }), 'sluice', turn({}))).seconds > 0);
-    assert.ok((await take(standIn({ busyTimes: 3 }), 'sluice', turn({ chunkBytes: MIB }))).seconds > 0);
+    assert.ok((await take(standIn({ busyTimes: 3 }), 'sluice', turn({ chunks: CHUNKS }))).seconds > 0);
   });
 
   it('a server whose digest is not that of the file gets no figure', async () => {
     await assert.rejects(take(standIn({ spoils: true }), 'sluice', turn({})), { code: 'CONTENT_DIFFERS' });
-    const inChunks = turn({ chunkBytes: MIB });
+    const inChunks = turn({ chunks: CHUNKS });
     await assert.rejects(take(standIn({ spoils: true }), 'sluice', inChunks), { code: 'CONTENT_DIFFERS' });
   });
 

@@ -19,7 +19,7 @@ export interface Config {
   queues: QueueConfig[] | undefined;
   /** An ES module that exports the handlers (`SLUICE_HANDLERS`); without it jobs are only logged. */
   handlersFile: string | undefined;
-  /** How long a worker may be silent until others take its jobs (`SLUICE_LEASE_MS`). */
+  /** How long a worker may be silent until others take its jobs, those of uploads included (`SLUICE_LEASE_MS`). */
   leaseMs: number;
   /** The address health and metrics are served on (`SLUICE_HOST`, loopback). */
   host: string;
@@ -49,6 +49,10 @@ export interface Config {
   uploadHooksFile: string | undefined;
   /** What all uploads together may have in Redis (`SLUICE_UPLOAD_BUDGET_BYTES`, 256 MiB). */
   uploadBudgetBytes: number;
+  /** After so long without a byte an upload expires (`SLUICE_UPLOAD_IDLE_MS`, a day). */
+  uploadIdleMs: number;
+  /** After so long without a byte its buffered bytes leave Redis for the store (`SLUICE_UPLOAD_SPILL_MS`, a minute). */
+  uploadSpillMs: number;
   /** How many jobs of uploads run here at once (`SLUICE_UPLOAD_WORKERS`, 20). */
   uploadWorkers: number;
   /** How long a stop may take before it is forced (`SLUICE_STOP_DEADLINE_MS`). */
@@ -87,6 +91,9 @@ const LARGEST_CONCURRENCY = 100_000;
 const MEBIBYTE = 1_048_576;
 const LARGEST_BUDGET = 2 ** 40;
 const SHORTEST_KEY = 16;
+const DAY_MS = 86_400_000;
+const SHORTEST_IDLE_MS = 1_000;
+const LONGEST_IDLE_MS = 30 * DAY_MS;
 
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return {
@@ -114,6 +121,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     uploadHooksFile: env['SLUICE_UPLOAD_HOOKS'] ? resolve(env['SLUICE_UPLOAD_HOOKS']) : undefined,
     uploadBudgetBytes:
       wholeNumber(env, 'SLUICE_UPLOAD_BUDGET_BYTES', 16 * MEBIBYTE, LARGEST_BUDGET) ?? 256 * MEBIBYTE,
+    uploadIdleMs: wholeNumber(env, 'SLUICE_UPLOAD_IDLE_MS', SHORTEST_IDLE_MS, LONGEST_IDLE_MS) ?? DAY_MS,
+    uploadSpillMs: wholeNumber(env, 'SLUICE_UPLOAD_SPILL_MS', SHORTEST_IDLE_MS, DAY_MS) ?? 60_000,
     uploadWorkers: wholeNumber(env, 'SLUICE_UPLOAD_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     stopDeadlineMs: wholeNumber(env, 'SLUICE_STOP_DEADLINE_MS', 1, LONGEST_STOP_MS) ?? 30_000,
     logLevel: logLevel(env),

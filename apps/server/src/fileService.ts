@@ -30,25 +30,34 @@ export interface FileService {
   stop(deadlineMs: number): Promise<void>;
 }
 
-export async function startFileService(
-  config: Config,
-  redisUrl: string,
-  databaseUrl: string,
-  version: string,
-  logger: Logger,
-): Promise<FileService> {
+export interface FileServiceOptions {
+  config: Config;
+  redisUrl: string;
+  chunksRedisUrl: string | undefined;
+  databaseUrl: string;
+  version: string;
+  logger: Logger;
+}
+
+export async function startFileService(options: FileServiceOptions): Promise<FileService> {
+  const { config, redisUrl, chunksRedisUrl, databaseUrl, version, logger } = options;
   const hooks = await loadHooks(config.uploadHooksFile);
   const records = await openRecords({ url: databaseUrl, logger });
   const stores = new Stores(config);
   const uploads = new Uploads({
     redis: redisUrl,
-    ...(config.chunksRedisUrl !== undefined && { chunksRedis: config.chunksRedisUrl }),
+    ...(chunksRedisUrl !== undefined && { chunksRedis: chunksRedisUrl }),
     records,
     storeOf: (drive) => stores.of(drive.bucket),
     hooks,
     logger,
     workers: config.roles.has('uploads') ? config.uploadWorkers : 0,
-    settings: { budgetBytes: config.uploadBudgetBytes },
+    settings: {
+      budgetBytes: config.uploadBudgetBytes,
+      idleMs: config.uploadIdleMs,
+      spillAfterMs: config.uploadSpillMs,
+      leaseMs: config.leaseMs,
+    },
   });
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
@@ -106,7 +115,7 @@ function startRelay(redisUrl: string, records: Records, logger: Logger) {
 
 function outboxFigures(waiting: number, oldestSeconds: number): string {
   return [
-    figure('sluice_outbox_waiting', 'gauge', 'Events that wait to be published.', Number(waiting)),
+    figure('sluice_outbox_waiting', 'gauge', 'Events that wait to be published.', waiting),
     figure('sluice_outbox_oldest_seconds', 'gauge', 'Age of the oldest of them.', oldestSeconds),
   ].join('');
 }

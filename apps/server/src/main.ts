@@ -26,6 +26,8 @@ import { welcome } from './welcome.js';
 import { WorkerHost } from './workerHost.js';
 
 const VERSION = '0.1.0';
+/** What a Redis takes besides the bytes it was asked to keep: connections and their buffers. */
+const CHUNKS_REDIS_SPARE_BYTES = 64 * 1_048_576;
 const SAME_WISH_MS = 1_000;
 const FIRST_ANSWER_DEADLINE_MS = 10_000;
 const INFO_DEADLINE_MS = 2_000;
@@ -73,13 +75,29 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
 
   const askInfo = async (): Promise<string> =>
     String(await link.call('INFO', [], { deadlineMs: INFO_DEADLINE_MS }));
-  let databaseUrl = config.databaseUrl;
+  let { chunksRedisUrl, databaseUrl } = config;
+  if (servesFiles && config.redisUrl === undefined && chunksRedisUrl === undefined) {
+    const { dataDir, searchPath, uploadBudgetBytes } = config;
+    const maxMemoryBytes = uploadBudgetBytes + CHUNKS_REDIS_SPARE_BYTES;
+    const chunks = await startRedisProcess({ dataDir, searchPath, logger, use: 'chunks', maxMemoryBytes });
+    stops.push((deadlineMs) => chunks.stop(deadlineMs));
+    chunksRedisUrl = chunks.url;
+  }
   if (servesFiles && databaseUrl === undefined) {
     const postgres = await startPostgresProcess({ dataDir: config.dataDir, logger });
     stops.push((deadlineMs) => postgres.stop(deadlineMs));
     databaseUrl = postgres.url;
   }
-  const files = servesFiles ? await startFileService(config, url, databaseUrl!, VERSION, logger) : undefined;
+  const files = servesFiles
+    ? await startFileService({
+        config,
+        redisUrl: url,
+        chunksRedisUrl,
+        databaseUrl: databaseUrl!,
+        version: VERSION,
+        logger,
+      })
+    : undefined;
   if (files) stops.push((deadlineMs) => files.stop(deadlineMs));
   const host = new WorkerHost({ redisUrl: url, work, leaseMs: config.leaseMs, logger });
   const http = await serveHttp({
@@ -93,7 +111,7 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
   stops.push((deadlineMs) => http.stop(deadlineMs));
   stops.push((deadlineMs) => host.stop(deadlineMs));
   await host.start();
-  console.log(welcome(config, http.url, url, work));
+  console.log(welcome(config, http.url, url, chunksRedisUrl, work));
 }
 
 function isLoopback(host: string): boolean {

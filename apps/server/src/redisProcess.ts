@@ -40,8 +40,15 @@ export interface RedisProcess {
 }
 
 export interface RedisProcessOptions {
-  /** Data goes to `redis/` inside. */
+  /** Data goes to a folder inside that is named for its use. */
   dataDir: string;
+  /**
+   * `redis` keeps everything that must survive in an append-only file. `chunks` holds bytes on their way to the store, which a
+   * file would only slow down: what it loses is asked for again.
+   */
+  use?: 'redis' | 'chunks';
+  /** How much memory it may take; no limit unless stated. */
+  maxMemoryBytes?: number;
   /** Folders to look for the program in, as in the PATH. */
   searchPath: string;
   logger: Logger;
@@ -49,12 +56,13 @@ export interface RedisProcessOptions {
 
 export async function startRedisProcess(options: RedisProcessOptions): Promise<RedisProcess> {
   const program = findProgram(options.searchPath);
-  const folder = makeFolder(options.dataDir);
-  const lock = await lockFolder(options.dataDir);
+  const { use = 'redis' } = options;
+  const folder = makeFolder(options.dataDir, use);
+  const lock = await lockFolder(use === 'redis' ? options.dataDir : folder);
   try {
     await endOrphan(folder, options.logger);
     for (let tries = 1; ; tries++) {
-      const redis = new OwnRedis(program, folder, await freePort(), lock, options.logger);
+      const redis = new OwnRedis(program, folder, await freePort(), lock, options);
       try {
         await redis.launch();
         return redis;
@@ -69,8 +77,8 @@ export async function startRedisProcess(options: RedisProcessOptions): Promise<R
   }
 }
 
-function makeFolder(dataDir: string): string {
-  const folder = join(dataDir, 'redis');
+function makeFolder(dataDir: string, use: string): string {
+  const folder = join(dataDir, use);
   try {
     mkdirSync(folder, { recursive: true });
     accessSync(folder, constants.W_OK);
@@ -83,6 +91,7 @@ function makeFolder(dataDir: string): string {
 
 class OwnRedis implements RedisProcess {
   readonly url: string;
+  private readonly logger: Logger;
   private child: ChildProcess | undefined;
   private stopping = false;
   private pauseMs = FIRST_RESTART_PAUSE_MS;
@@ -95,8 +104,9 @@ class OwnRedis implements RedisProcess {
     private readonly folder: string,
     private readonly port: number,
     private readonly lock: FolderLock,
-    private readonly logger: Logger,
+    private readonly options: RedisProcessOptions,
   ) {
+    this.logger = options.logger;
     this.url = `redis://127.0.0.1:${port}`;
   }
 
@@ -106,7 +116,7 @@ class OwnRedis implements RedisProcess {
 
   /** Starts the process and waits until it has loaded its data. */
   async launch(): Promise<void> {
-    const child = spawn(this.program, settings(this.port, this.folder), {
+    const child = spawn(this.program, settings(this.port, this.folder, this.options), {
       cwd: this.folder,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -165,16 +175,17 @@ class OwnRedis implements RedisProcess {
   }
 }
 
-function settings(port: number, folder: string): string[] {
+function settings(port: number, folder: string, { use, maxMemoryBytes }: RedisProcessOptions): string[] {
   const config = {
     port,
     bind: '127.0.0.1',
     dir: folder,
-    appendonly: 'yes',
+    appendonly: use === 'chunks' ? 'no' : 'yes',
     appendfsync: 'everysec',
     // The append-only file is the one truth; a second one would only cost time.
     save: '',
     'maxmemory-policy': 'noeviction',
+    ...(maxMemoryBytes !== undefined && { maxmemory: maxMemoryBytes }),
     daemonize: 'no',
     logfile: '',
   };

@@ -8,7 +8,15 @@ import { FIRST_DRIVE } from './fileService.js';
 import type { QueueWork } from './handlers.js';
 import { isOnPath } from './redisProcess.js';
 
-export function welcome(config: Config, httpUrl: string, redisUrl: string, work: QueueWork[]): string {
+const MEBIBYTE = 1_048_576;
+
+export function welcome(
+  config: Config,
+  httpUrl: string,
+  redisUrl: string,
+  chunksRedisUrl: string | undefined,
+  work: QueueWork[],
+): string {
   const isOurs = config.redisUrl === undefined;
   const queues = work.map(({ name, concurrency }) =>
     concurrency === undefined ? name : `${name} (${concurrency} at a time)`,
@@ -18,6 +26,9 @@ export function welcome(config: Config, httpUrl: string, redisUrl: string, work:
   return [
     `Sluice runs at ${httpUrl} (health: /healthz /readyz, metrics: /metrics)`,
     `Redis: ${isOurs ? `${redisUrl}, data in ${config.dataDir}` : describeTarget(parseTarget(redisUrl))}`,
+    ...(chunksRedisUrl !== undefined && isOurs
+      ? [`Chunks: ${chunksRedisUrl}, at most ${Math.round(config.uploadBudgetBytes / MEBIBYTE)} MiB`]
+      : []),
     ...(work.length > 0 ? [`Queues: ${queues.join(', ')}`, `Handlers: ${does}`] : []),
     ...(example ? [`Add a job: ${example}`] : []),
     ...(config.roles.has('api') ? [`Upload a file: ${uploadCommand(config, httpUrl)}`] : []),

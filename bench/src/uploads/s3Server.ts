@@ -31,6 +31,7 @@ export interface S3Access {
 export interface S3Server {
   readonly access: S3Access;
   readonly version: string;
+  readonly pid: number;
   /** Requests so far by operation, as `{ PutObject: 3 }`; only with `countCalls`. */
   calls(): Record<string, number>;
   /** How many bytes the objects have together. */
@@ -73,6 +74,10 @@ class Versitygw implements S3Server {
     private readonly child: ChildProcess,
     private readonly logFile: string,
   ) {}
+
+  get pid(): number {
+    return this.child.pid!;
+  }
 
   calls(): Record<string, number> {
     const counts: Record<string, number> = {};

@@ -7,16 +7,17 @@
 import { DirectSender, type DirectSettings } from './directSender.js';
 import type { S3Access } from './s3Server.js';
 import type { SideName } from './side.js';
+import type { Chunks } from './sizes.js';
 import { SluiceSender } from './sluiceSender.js';
 import type { Tape, UploadFile } from './tape.js';
 import { TusSender } from './tusSender.js';
 
 export interface Sender {
   /** What a client would know before it sends, such as digests; not timed. */
-  prepare(files: readonly UploadFile[], chunkBytes: number | undefined): void;
+  prepare(files: readonly UploadFile[], chunks: Chunks | undefined): void;
   /** One request, or as few as the side can do with. */
   sendWhole(file: UploadFile): Promise<void>;
-  sendInChunks(file: UploadFile, chunkBytes: number): Promise<void>;
+  sendInChunks(file: UploadFile, chunks: Chunks): Promise<void>;
   /** The file as a reader gets it; not timed. */
   readBack(file: UploadFile): Promise<Buffer>;
 }

@@ -9,12 +9,18 @@ export const GIB = 2 ** 30;
 export const SCENARIOS = ['large', 'parallel', 'smallChunks', 'smallFiles'] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
 
+export interface Chunks {
+  chunkBytes: number;
+  /** Of one file, for a side that can: in tus each chunk has to wait for the one before it. */
+  chunksAtOnce: number;
+}
+
 export interface Scenario {
   files: number;
   fileBytes: number;
   filesAtOnce: number;
   /** Absent if each file goes in one request. */
-  chunkBytes?: number;
+  chunks?: Chunks;
 }
 
 export interface Sizes {
@@ -29,6 +35,8 @@ export interface Sizes {
 }
 
 const SMALL_FILES_AT_ONCE = 16;
+const FEW_AT_ONCE: Chunks = { chunkBytes: MIB, chunksAtOnce: 4 };
+const ONE_BY_ONE: Chunks = { chunkBytes: MIB, chunksAtOnce: 1 };
 
 export const FULL: Sizes = {
   warmUps: 1,
@@ -36,10 +44,10 @@ export const FULL: Sizes = {
   scenarios: {
     large: { files: 1, fileBytes: GIB, filesAtOnce: 1 },
     parallel: { files: 4, fileBytes: 256 * MIB, filesAtOnce: 4 },
-    smallChunks: { files: 1, fileBytes: 64 * MIB, filesAtOnce: 1, chunkBytes: MIB },
+    smallChunks: { files: 1, fileBytes: 64 * MIB, filesAtOnce: 1, chunks: FEW_AT_ONCE },
     smallFiles: { files: 2_000, fileBytes: 100 * KIB, filesAtOnce: SMALL_FILES_AT_ONCE },
   },
-  memory: { files: 1_000, fileBytes: 8 * MIB, filesAtOnce: 1_000, chunkBytes: MIB },
+  memory: { files: 1_000, fileBytes: 8 * MIB, filesAtOnce: 1_000, chunks: ONE_BY_ONE },
   countedFilesAtMost: 200,
 };
 
@@ -49,10 +57,10 @@ export const QUICK: Sizes = {
   scenarios: {
     large: { files: 1, fileBytes: 128 * MIB, filesAtOnce: 1 },
     parallel: { files: 4, fileBytes: 32 * MIB, filesAtOnce: 4 },
-    smallChunks: { files: 1, fileBytes: 8 * MIB, filesAtOnce: 1, chunkBytes: MIB },
+    smallChunks: { files: 1, fileBytes: 8 * MIB, filesAtOnce: 1, chunks: FEW_AT_ONCE },
     smallFiles: { files: 250, fileBytes: 100 * KIB, filesAtOnce: SMALL_FILES_AT_ONCE },
   },
-  memory: { files: 125, fileBytes: 8 * MIB, filesAtOnce: 125, chunkBytes: MIB },
+  memory: { files: 125, fileBytes: 8 * MIB, filesAtOnce: 125, chunks: ONE_BY_ONE },
   countedFilesAtMost: 20,
 };
 
@@ -63,10 +71,10 @@ export const TINY: Sizes = {
   scenarios: {
     large: { files: 1, fileBytes: 12 * MIB, filesAtOnce: 1 },
     parallel: { files: 4, fileBytes: 6 * MIB, filesAtOnce: 4 },
-    smallChunks: { files: 1, fileBytes: 3 * MIB, filesAtOnce: 1, chunkBytes: MIB },
+    smallChunks: { files: 1, fileBytes: 3 * MIB, filesAtOnce: 1, chunks: FEW_AT_ONCE },
     smallFiles: { files: 20, fileBytes: 100 * KIB, filesAtOnce: SMALL_FILES_AT_ONCE },
   },
-  memory: { files: 20, fileBytes: 2 * MIB, filesAtOnce: 20, chunkBytes: MIB },
+  memory: { files: 20, fileBytes: 2 * MIB, filesAtOnce: 20, chunks: ONE_BY_ONE },
   countedFilesAtMost: 5,
 };
 

@@ -9,13 +9,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expectStatus, HttpCaller, type Call, type Reply } from './httpCaller.js';
 import type { Sender } from './sender.js';
+import type { Chunks } from './sizes.js';
 import { chunksOf, type Tape, type UploadFile } from './tape.js';
 import { errors } from '../errors.js';
 import { inLanes } from '../waiting.js';
 
 const DRIVE = 'main';
-/** What tus cannot do and Sluice can: chunks of one file need not wait for each other. */
-const CHUNKS_AT_ONCE = 4;
 /** Asked to come back later, a client comes back this often before it gives up. */
 const TRIES_AT_MOST = 200;
 const BUSY = [429, 503];
@@ -39,10 +38,10 @@ export class SluiceSender implements Sender {
     this.#http = new HttpCaller(url);
   }
 
-  prepare(files: readonly UploadFile[], chunkBytes: number | undefined): void {
+  prepare(files: readonly UploadFile[], chunks: Chunks | undefined): void {
     for (const { bytes } of files) {
       this.tape.digest(bytes);
-      if (chunkBytes !== undefined) for (const chunk of chunksOf(bytes, chunkBytes)) this.tape.digest(chunk);
+      for (const chunk of chunksOf(bytes, chunks?.chunkBytes ?? bytes.length)) this.tape.digest(chunk);
     }
   }
 
@@ -54,7 +53,7 @@ export class SluiceSender implements Sender {
     this.#expectDigest(file, (readJson(reply) as { sha256?: string }).sha256);
   }
 
-  async sendInChunks(file: UploadFile, chunkBytes: number): Promise<void> {
+  async sendInChunks(file: UploadFile, { chunkBytes, chunksAtOnce }: Chunks): Promise<void> {
     const { bytes, name } = file;
     const sha256 = this.tape.digest(bytes).toString('hex');
     const asked = { drive: DRIVE, path: name, size: bytes.length, chunkSize: chunkBytes, sha256 };
@@ -64,7 +63,7 @@ export class SluiceSender implements Sender {
     expectStatus(begun, [201], `beginning ${name}`);
     const { id } = readJson(begun) as UploadView;
     const chunks = chunksOf(bytes, chunkBytes);
-    await inLanes(CHUNKS_AT_ONCE, chunks.length, (n) => this.#sendChunk(id, n, chunks[n]!));
+    await inLanes(chunksAtOnce, chunks.length, (n) => this.#sendChunk(id, n, chunks[n]!));
     this.#expectDigest(file, await this.#completed(id));
   }
 

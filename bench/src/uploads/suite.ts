@@ -47,7 +47,7 @@ export async function benchUploads(options: BenchOptions): Promise<void> {
   const inMemory = keepTemporaryFilesInMemory();
   quietenSdk();
 
-  const servers: UploadServers = { tus: startTus, ...(startSluice && { sluice: startSluice }) };
+  const servers: UploadServers = { tus: startTus, sluice: startSluice };
   const { findings, s3Version } = await measureUploads({ servers, sizes, measures, sides, say });
   const machine = await describeMachine({ s3: s3Version });
   if (options.save) {

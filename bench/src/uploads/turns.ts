@@ -32,13 +32,13 @@ export class Client {
   }
 
   async takeTurn(turn: Turn): Promise<Taken> {
-    const { chunkBytes } = turn;
+    const { chunks } = turn;
     const files = Array.from({ length: turn.files }, (_, index) =>
       this.#tape.file(index, turn.fileBytes, `${turn.label}-${index}`),
     );
-    this.#sender.prepare(files, chunkBytes);
+    this.#sender.prepare(files, chunks);
     const send = (file: UploadFile): Promise<void> =>
-      chunkBytes === undefined ? this.#sender.sendWhole(file) : this.#sender.sendInChunks(file, chunkBytes);
+      chunks === undefined ? this.#sender.sendWhole(file) : this.#sender.sendInChunks(file, chunks);
 
     const startedAt = performance.now();
     const sent = inLanes(turn.filesAtOnce, files.length, (index) => send(files[index]!));

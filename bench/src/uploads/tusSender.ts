@@ -9,6 +9,7 @@ import { S3 } from '@aws-sdk/client-s3';
 import { expectStatus, HttpCaller, type Reply } from './httpCaller.js';
 import { s3Config, type S3Access } from './s3Server.js';
 import type { Sender } from './sender.js';
+import type { Chunks } from './sizes.js';
 import { chunksOf, type UploadFile } from './tape.js';
 import { TUS_PATH } from './tusSettings.js';
 import { errors } from '../errors.js';
@@ -43,7 +44,7 @@ export class TusSender implements Sender {
     expectOffset(reply, bytes.length, file);
   }
 
-  async sendInChunks(file: UploadFile, chunkBytes: number): Promise<void> {
+  async sendInChunks(file: UploadFile, { chunkBytes }: Chunks): Promise<void> {
     const headers = { ...TUS_HEADERS, 'Upload-Length': file.bytes.length };
     const created = await this.#http.call({ method: 'POST', path: TUS_PATH, headers });
     expectStatus(created, [201], `creating ${file.name}`);

@@ -11,6 +11,13 @@ const DEFAULT_ATTEMPTS = 20;
 const DEFAULT_BASE_MS = 500;
 const DEFAULT_CAP_MS = 30_000;
 
+/** Some refusals are worth repeating all the same; only the place that knows their code can say so. */
+export type FailureCounter = (
+  failure: unknown,
+  signal: AbortSignal,
+  evenIfRefused?: boolean,
+) => Promise<void>;
+
 /** One per upload. Bytes that arrive renew it. */
 export class Patience {
   readonly attempts: number;
@@ -36,16 +43,16 @@ export class Patience {
   }
 
   /** Starts counting the failures of one thing that is tried: call the result after each; it waits, or throws the failure. */
-  counter(): (failure: unknown, signal: AbortSignal) => Promise<void> {
+  counter(): FailureCounter {
     let failures = 0;
     let seen = this.#advances;
-    return async (failure, signal) => {
+    return async (failure, signal, evenIfRefused = false) => {
       signal.throwIfAborted();
       if (seen !== this.#advances) failures = 0;
       seen = this.#advances;
       failures += 1;
       const known = failure instanceof SluiceUploadError;
-      if (!known || !failure.retryable || failures >= this.attempts) throw failure;
+      if (!known || !(failure.retryable || evenIfRefused) || failures >= this.attempts) throw failure;
       await sleep(this.delayMs(failures, failure.retryAfterMs), signal);
     };
   }

@@ -16,7 +16,7 @@ import type { Bytes, Platform } from './platform.js';
 import type { Ack, Protocol, Shipment, UploadView } from './protocol.js';
 import { isMissing } from './ranges.js';
 import type { UploadRecord } from './record.js';
-import type { Patience } from './retry.js';
+import type { FailureCounter, Patience } from './retry.js';
 import type { Source } from './source.js';
 
 export interface SenderTools {
@@ -131,8 +131,8 @@ class Round {
       bytes ??= await this.#bytesOf(index);
       try {
         const ack = await this.#attempt(index, bytes);
-        // A completed upload answers any chunk without comparing it. Unless it was ours already, that proves nothing.
-        const compared = ack.state !== 'COMPLETED' || ack.duplicate !== true || attempt > 1;
+        // An upload that has all its bytes answers any chunk without comparing it. Unless it was ours already, that proves nothing.
+        const compared = !hasEnded(ack) || ack.duplicate !== true || attempt > 1;
         return this.#acknowledge(index, ack, compared);
       } catch (failure) {
         this.signal.throwIfAborted();
@@ -178,11 +178,7 @@ class Round {
   }
 
   /** After a failed attempt: waits for what helps. True if the chunk turns out to have arrived. */
-  async #wayOut(
-    index: number,
-    failure: SluiceUploadError,
-    failed: (failure: unknown, signal: AbortSignal) => Promise<void>,
-  ): Promise<boolean> {
+  async #wayOut(index: number, failure: SluiceUploadError, failed: FailureCounter): Promise<boolean> {
     if (failure.status === 429) this.pace.slower();
     if (mayHaveEnded(failure)) {
       const view = await this.#look();
@@ -200,7 +196,7 @@ class Round {
       // It was acknowledged, perhaps just now. Who still lacks it after a wait has lost it and gets it again.
     }
     const worthRepeating = failure.code === 'WINDOW_EXCEEDED' || failure.code === 'DIGEST_MISMATCH';
-    await failed(worthRepeating ? asRetryable(failure) : failure, this.signal);
+    await failed(failure, this.signal, worthRepeating);
     return failure.code === 'NETWORK' && (await this.#arrived(index));
   }
 
@@ -250,18 +246,12 @@ function hasEnded({ state }: Pick<Ack, 'state'>): boolean {
 
 /** A chunk may be refused because the upload is over; what became of it only the view can say. */
 function mayHaveEnded({ status, code }: SluiceUploadError): boolean {
-  return status === 409 && code !== 'CHUNK_CONFLICT' && code !== 'WINDOW_EXCEEDED';
+  return status === 409 && !isConflict({ code }) && code !== 'WINDOW_EXCEEDED';
 }
 
-function asRetryable(failure: SluiceUploadError): SluiceUploadError {
-  const { code, message, status, details, retryAfterMs } = failure;
-  return new SluiceUploadError(code, message, {
-    retryable: true,
-    cause: failure,
-    ...(status !== undefined && { status }),
-    ...(details && { details }),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  });
+/** The server has other bytes in this place: another file, or the same one cut otherwise. */
+export function isConflict({ code }: Pick<SluiceUploadError, 'code'>): boolean {
+  return code === 'CHUNK_CONFLICT' || code === 'RANGE_OVERLAPS';
 }
 
 /** A stream that brings nothing for an hour must not keep a paused upload from pausing. */

@@ -20,12 +20,12 @@ import { DEFAULT_PARALLEL } from './options.js';
 import type { UploadOptions } from './options.js';
 import { hex } from './platform.js';
 import type { Platform } from './platform.js';
-import { Protocol } from './protocol.js';
+import { MAX_LISTED_RANGES, Protocol } from './protocol.js';
 import type { Initiation, UploadResult, UploadView } from './protocol.js';
 import { isMissing } from './ranges.js';
 import { newKey, recordKey, UploadRecord } from './record.js';
 import { Patience, sleep } from './retry.js';
-import { Sender } from './sender.js';
+import { isConflict, Sender } from './sender.js';
 import type { Cut } from './sender.js';
 import type { FileSource, Source, StreamSource } from './source.js';
 
@@ -108,25 +108,40 @@ export class Session {
     let view = await this.#open(record, signal);
     const cut = await this.#cut(view, record);
     const ending = new Ending();
-    for (let fruitless = 0, most = view.receivedBytes; ;) {
+    let fruitless = 0;
+    let most = 0;
+    let said = false;
+    for (let waited = false; ;) {
       this.#meter.acked(view.receivedBytes);
       if (view.state === 'COMPLETED') return this.#accept(view, cut, signal);
-      if (view.state === 'COMPLETING') {
-        this.#meter.enter('completing');
-        view = await this.#guarded(ending.next(this.#protocol, this.#patience, view.id, signal));
-        continue;
+      if (view.state !== 'COMPLETING') {
+        this.#refuseEnded(view);
+        const chunks = await this.#due(view, cut, signal);
+        if (chunks) {
+          fruitless = view.receivedBytes > most ? 0 : fruitless;
+          most = Math.max(most, view.receivedBytes);
+          await this.#breathe(fruitless++, signal);
+          view = await this.#send(view, cut, chunks, signal);
+          continue;
+        }
+        if (!said && (this.#mustSay(view) || waited)) {
+          said = true;
+          view = await this.#complete(view, cut, signal);
+          continue;
+        }
       }
-      this.#refuseEnded(view);
-      if (view.receivedBytes > most) fruitless = 0;
-      most = Math.max(most, view.receivedBytes);
-      if (fruitless >= this.#patience.attempts) {
-        throw uploadError('STALLED', 'bytes that were sent are missing again and again');
-      }
-      // The first look is free; who must look again and again does it ever more slowly.
-      if (fruitless > 1) await sleep(this.#patience.delayMs(fruitless), signal);
-      fruitless += 1;
-      view = await this.#advance(view, cut, signal);
+      this.#meter.enter('completing');
+      view = await this.#guarded(ending.next(this.#protocol, this.#patience, view, signal));
+      waited = true;
     }
+  }
+
+  /** Whoever must send the same again and again does it ever more slowly, and in the end no more. */
+  async #breathe(fruitless: number, signal: AbortSignal): Promise<void> {
+    if (fruitless >= this.#patience.attempts) {
+      throw uploadError('STALLED', 'bytes that were sent are missing again and again');
+    }
+    if (fruitless > 1) await sleep(this.#patience.delayMs(fruitless), signal);
   }
 
   async #remembered(signal: AbortSignal): Promise<UploadRecord> {
@@ -191,9 +206,11 @@ export class Session {
     try {
       return await this.#initiate(record, signal);
     } catch (failure) {
+      if (!(failure instanceof SluiceUploadError)) throw failure;
+      const ended = failure.code === 'UPLOAD_ENDED' && failure.details?.['state'] !== 'COMPLETED';
+      if (ended) throw new StartAnew(failure);
       // A remembered key may belong to a request with other options; a new key does not.
-      const refused =
-        failure instanceof SluiceUploadError && (failure.status === 409 || failure.status === 422);
+      const refused = failure.status === 409 || failure.status === 422;
       throw refused && this.#inherited ? new StartAnew(failure, true) : failure;
     }
   }
@@ -244,28 +261,32 @@ export class Session {
     };
   }
 
-  /** Sends what is missing; when nothing is, says that this is all. Returns a newer view. */
-  async #advance(view: UploadView, cut: Cut, signal: AbortSignal): Promise<UploadView> {
+  /** The chunks to send now; of a stream, none may mean those that are still to be read. Nothing when all is sent. */
+  async #due(view: UploadView, cut: Cut, signal: AbortSignal): Promise<number[] | undefined> {
     const source = this.#source;
-    const chunks =
-      source.kind === 'file' ? await this.#lacking(view, cut, source, signal) : lost(view, cut, source);
-    if (chunks.length > 0 || (source.kind === 'stream' && !source.ended)) {
-      this.#meter.enter('uploading');
-      this.#sender ??= this.#makeSender();
-      const ack = await this.#guarded(this.#sender.send(cut, chunks, this.#proven, signal));
-      if (source.kind === 'stream' && source.ended) this.#meter.learnSize(source.totalBytes);
-      if (ack?.state === 'COMPLETED' && ack.result) {
-        return {
-          ...view,
-          state: 'COMPLETED',
-          missing: [],
-          result: ack.result,
-          receivedBytes: ack.receivedBytes,
-        };
-      }
-      return this.#look(cut.uploadId, signal);
+    const isFile = source.kind === 'file';
+    const chunks = isFile ? await this.#lacking(view, cut, source, signal) : lost(view, cut, source);
+    return chunks.length > 0 || (!isFile && !source.ended) ? chunks : undefined;
+  }
+
+  async #send(view: UploadView, cut: Cut, chunks: number[], signal: AbortSignal): Promise<UploadView> {
+    const source = this.#source;
+    this.#meter.enter('uploading');
+    this.#sender ??= this.#makeSender();
+    const ack = await this.#guarded(this.#sender.send(cut, chunks, this.#proven, signal));
+    if (source.kind === 'stream' && source.ended) this.#meter.learnSize(source.totalBytes);
+    if (ack?.state === 'COMPLETED' && ack.result) {
+      return { ...view, state: 'COMPLETED', missing: [], result: ack.result };
     }
-    return this.#complete(view, signal);
+    // Everything that the view called missing was acknowledged: there is nothing to ask, only an end to wait for.
+    const isAll = source.kind === 'file' && view.missing.length < MAX_LISTED_RANGES;
+    if (isAll && !ack) return { ...view, state: 'UPLOADING', missing: [], receivedBytes: source.size };
+    return this.#look(cut.uploadId, signal);
+  }
+
+  /** A known size completes by itself. An unknown one must be told, as must a digest that came last. */
+  #mustSay({ size }: UploadView): boolean {
+    return size === null || size === 0 || this.#streamDigest !== undefined;
   }
 
   #makeSender(): Sender {
@@ -314,7 +335,7 @@ export class Session {
     return true;
   }
 
-  async #complete(view: UploadView, signal: AbortSignal): Promise<UploadView> {
+  async #complete(view: UploadView, cut: Cut, signal: AbortSignal): Promise<UploadView> {
     const source = this.#source;
     const size = source.kind === 'stream' ? source.totalBytes : source.size;
     const sha256 = source.kind === 'stream' ? (this.#streamDigest ?? this.#sha256) : undefined;
@@ -326,9 +347,12 @@ export class Session {
       );
     } catch (failure) {
       signal.throwIfAborted();
-      // Bytes may have been lost since the look, or somebody else has completed it: the next look tells.
-      if (failure instanceof SluiceUploadError && failure.status === 409) return this.#look(view.id, signal);
-      throw gone(failure);
+      if (!(failure instanceof SluiceUploadError) || failure.status !== 409) throw gone(failure);
+      // Bytes may have been lost since the last look, or somebody else has completed it.
+      const now = await this.#look(view.id, signal);
+      const isOpen = now.state === 'PENDING' || now.state === 'UPLOADING';
+      if (isOpen && !(await this.#due(now, cut, signal))) throw failure;
+      return now;
     }
   }
 
@@ -444,6 +468,6 @@ function lost(view: UploadView, cut: Cut, source: StreamSource): number[] {
 
 function gone(failure: unknown): unknown {
   if (!(failure instanceof SluiceUploadError)) return failure;
-  if (failure.code === 'CHUNK_CONFLICT') return new StartAnew(failure, true);
+  if (isConflict(failure)) return new StartAnew(failure, true);
   return failure.status === 404 || failure.status === 410 ? new StartAnew(failure) : failure;
 }

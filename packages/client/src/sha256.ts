@@ -67,24 +67,37 @@ export class Sha256 implements Hasher {
       const high = turn(y, 17) ^ turn(y, 19) ^ (y >>> 10);
       w[i] = (w[i - 16]! + low + w[i - 7]! + high) | 0;
     }
-    let [a, b, c, d, e, f, g, h] = s as unknown as [
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
+    let a = s[0]!;
+    let b = s[1]!;
+    let c = s[2]!;
+    let d = s[3]!;
+    let e = s[4]!;
+    let f = s[5]!;
+    let g = s[6]!;
+    let h = s[7]!;
+    // Plain assignments: shorter ways to write the same cost a factor of ten.
     for (let i = 0; i < 64; i++) {
       const choice = (e & f) ^ (~e & g);
       const t1 = (h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + choice + roundConstants[i]! + w[i]!) | 0;
       const majority = (a & b) ^ (a & c) ^ (b & c);
       const t2 = ((turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + majority) | 0;
-      [h, g, f, e, d, c, b, a] = [g, f, e, (d + t1) | 0, c, b, a, (t1 + t2) | 0];
+      h = g;
+      g = f;
+      f = e;
+      e = (d + t1) | 0;
+      d = c;
+      c = b;
+      b = a;
+      a = (t1 + t2) | 0;
     }
-    for (const [index, word] of [a, b, c, d, e, f, g, h].entries()) s[index] = (s[index]! + word) | 0;
+    s[0]! += a;
+    s[1]! += b;
+    s[2]! += c;
+    s[3]! += d;
+    s[4]! += e;
+    s[5]! += f;
+    s[6]! += g;
+    s[7]! += h;
   }
 }
 

@@ -149,7 +149,7 @@ test('429 narrows the upload to fewer chunks at once, and it widens again', asyn
     if (kind !== 'chunk') return undefined;
     if (count <= 12) return { status: 429, retryAfterS: 0 };
     seenAtOnce.push(server.busy);
-    return { slowMs: 4 };
+    return { slowMs: 12 };
   };
   const bytes = bytesOf(60 * CHUNK);
   await upload(bytes, to(server, { parallel: 4, retry: { ...quick, attempts: 50 } })).done;

@@ -59,6 +59,8 @@ export interface ServerOptions {
   partSize?: number;
   /** How long the upload stays COMPLETING. */
   completeMs?: number;
+  /** How long an upload that has all its bytes stays UPLOADING, because they are only buffered. */
+  flushMs?: number;
   /** How far ahead of the first missing byte a chunk may be. */
   windowBytes?: number;
   /** Whether server-sent events are offered. */
@@ -85,6 +87,7 @@ export class ProtocolServer {
   /** Chunks that are being received now, and the most there ever were. */
   busy = 0;
   mostBusy = 0;
+  readonly #flushing = new Set<string>();
   readonly #keys = new Map<string, string>();
   readonly #server = createServer((request, response) => void this.#serve(request, response));
   readonly #options: ServerOptions;
@@ -338,19 +341,37 @@ export class ProtocolServer {
   #completeIfWhole(upload: Held): void {
     if (upload.size === null || missingOf(upload).length > 0) return;
     if (!this.beforeComplete(upload)) return;
+    const { completeMs = 0, flushMs = 0 } = this.#options;
+    if (flushMs > 0) {
+      if (!this.#flushing.has(upload.id)) setTimeout(() => this.#flushed(upload), flushMs);
+      this.#flushing.add(upload.id);
+      return;
+    }
     upload.state = 'COMPLETING';
-    const { completeMs = 0 } = this.#options;
     if (completeMs === 0) finish(upload, this.content(upload));
     else setTimeout(() => finish(upload, this.content(upload)), completeMs);
   }
 
+  #flushed(upload: Held): void {
+    upload.state = 'COMPLETING';
+    finish(upload, this.content(upload));
+  }
+
   async #tell(upload: Held, response: ServerResponse): Promise<void> {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const tell = (event: string): void =>
-      void response.write(`event: ${event}\ndata: ${JSON.stringify({ state: upload.state })}\n\n`);
-    tell('snapshot');
-    while (upload.state === 'COMPLETING' && !response.destroyed) await sleep(5);
-    tell('progress');
+    const facts = (): string => {
+      const { state, size, result } = upload;
+      const ended = ['COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED'].includes(state);
+      return JSON.stringify({ state, size, receivedBytes: receivedBytes(upload), ...(ended && { result }) });
+    };
+    let told = '';
+    for (let event = 'snapshot'; !response.destroyed; event = 'progress') {
+      const now = facts();
+      if (now !== told) response.write(`event: ${event}\ndata: ${now}\n\n`);
+      told = now;
+      if (now.includes('"result"')) break;
+      await sleep(5);
+    }
     response.end();
   }
 }

@@ -7,6 +7,9 @@
 -- drive and of its folder, which all uploads of a folder have in common. The functions of 0002 take an advisory lock on
 -- the drive instead: shared for work on one file, exclusive for what moves or removes folders.
 
+-- Nor are there CHECK constraints: PostgreSQL would read each of them from its text again for each insert. The functions are the
+-- only ones that write these rows.
+
 CREATE TABLE drives (
   id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   tenant text COLLATE "C" NOT NULL,
@@ -24,16 +27,16 @@ CREATE TABLE nodes (
   owner text,
   drive_id uuid NOT NULL,
   parent_id uuid,
-  type text NOT NULL CHECK (type IN ('FOLDER', 'FILE')),
+  type text NOT NULL, -- FOLDER, FILE
   name text COLLATE "C" NOT NULL,
-  path text COLLATE "C" NOT NULL CONSTRAINT nodes_path_length CHECK (octet_length(path) <= 1024),
+  path text COLLATE "C" NOT NULL,
   content_type text,
-  size bigint CHECK (size >= 0),
+  size bigint,
   object_key text,
   etag text,
   sha256 text,
   crc64 text,
-  status text NOT NULL CHECK (status IN ('PENDING', 'UPLOADING', 'ACTIVE', 'FAILED')),
+  status text NOT NULL, -- PENDING, UPLOADING, ACTIVE, FAILED
   metadata jsonb NOT NULL DEFAULT '{}',
   client_node_id text,
   version integer NOT NULL DEFAULT 0,
@@ -56,10 +59,10 @@ CREATE TABLE uploads (
   node_id uuid NOT NULL,
   path text COLLATE "C" NOT NULL,
   object_key text NOT NULL,
-  status text NOT NULL CHECK (status IN ('OPEN', 'COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')),
-  if_exists text NOT NULL CHECK (if_exists IN ('replace', 'fail')),
+  status text NOT NULL, -- OPEN, COMPLETED, FAILED, CANCELLED, EXPIRED
+  if_exists text NOT NULL, -- replace, fail
   fence bigint NOT NULL DEFAULT 0,
-  declared_size bigint CHECK (declared_size >= 0),
+  declared_size bigint,
   content_type text,
   sha256 text,
   metadata jsonb NOT NULL DEFAULT '{}',
@@ -93,7 +96,7 @@ CREATE TABLE outbox (
 -- The sum over the shards counts; a single shard may be negative. Shards keep a tenant's uploads from queueing for one row.
 CREATE TABLE usage (
   tenant text COLLATE "C" NOT NULL,
-  shard smallint NOT NULL CHECK (shard BETWEEN 0 AND 15),
+  shard smallint NOT NULL, -- 0 to 15
   bytes bigint NOT NULL,
   files bigint NOT NULL,
   PRIMARY KEY (tenant, shard)

@@ -4,11 +4,12 @@
 -- client that may have died, and a call whose reply was lost is simply made again. A function that finds something wrong
 -- raises; nothing of what it did then stays. The SQLSTATE is SLUIC, the message is an error code of the package, and the
 -- detail is a JSON object with the error's details. SLAGN asks for another attempt: somebody else was first. A unique
--- index that objects means the same (two made one node at the same moment); catching that here would cost each call a
--- subtransaction.
+-- index that objects means the same (two made one node or one upload at the same moment, and the next attempt finds it);
+-- catching that here would cost each call a subtransaction.
 --
 -- All of them are PL/pgSQL, which keeps its plans for the life of a connection. Plans that were made while a table was empty
 -- would read it from end to end for as long as they are kept; so the entry points forbid that where there is an index.
+-- PL/pgSQL prepares each expression anew in each transaction: on the way of a small file there are few of them.
 --
 -- Order of locks, everywhere: tenant (only with limits), drive, upload, node, usage.
 
@@ -49,6 +50,10 @@ BEGIN
   RETURN drive;
 END $$;
 
+CREATE FUNCTION sluice_now() RETURNS text LANGUAGE sql AS $$
+  SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
+$$;
+
 CREATE FUNCTION sluice_emit(id text, of_topic text, of_node uuid, body jsonb) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO outbox (event_id, topic, node_id, payload)
@@ -56,9 +61,8 @@ BEGIN
     'eventId', id,
     'type', of_topic,
     'nodeId', of_node,
-    'occurredAt', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-  ))
-  ON CONFLICT (event_id) DO NOTHING;
+    'occurredAt', sluice_now()
+  ));
 END $$;
 
 -- What an event says about a node. Absent facts are left out.
@@ -198,26 +202,12 @@ BEGIN
       PERFORM sluice_refuse('NODE_EXISTS', jsonb_build_object('path', named.path, 'node', named.id));
     END IF;
   END IF;
-  upload.id := p->>'id';
-  upload.tenant := drive.tenant;
-  upload.owner := p->>'owner';
-  upload.drive_id := drive.id;
-  upload.node_id := coalesce(node.id, gen_random_uuid());
-  upload.object_key := p->>'objectKey';
-  upload.status := 'OPEN';
-  upload.if_exists := p->>'ifExists';
-  upload.fence := 0;
-  upload.declared_size := (p->>'declaredSize')::bigint;
-  upload.content_type := p->>'contentType';
-  upload.sha256 := p->>'declaredSha256';
-  upload.metadata := coalesce(p->'metadata', '{}');
-  upload.client_node_id := p->>'clientNodeId';
-  upload.idempotency_key := p->>'idempotencyKey';
-  upload.request_digest := p->>'requestDigest';
-  upload.is_update := coalesce(node.version, 0) > 0;
-  upload.previous_version := CASE WHEN upload.is_update THEN node.version END;
-  upload.base_version := 0;
-  upload.created_at := clock_timestamp();
+  -- In the order of the table's columns. One statement, because each assignment would cost as much as all of it.
+  SELECT p->>'id', drive.tenant, p->>'owner', drive.id, coalesce(node.id, gen_random_uuid()), upload.path, p->>'objectKey', 'OPEN',
+    p->>'ifExists', 0, (p->>'declaredSize')::bigint, p->>'contentType', p->>'declaredSha256', coalesce(p->'metadata', '{}'),
+    p->>'clientNodeId', p->>'idempotencyKey', p->>'requestDigest', coalesce(node.version, 0) > 0,
+    CASE WHEN node.version > 0 THEN node.version END, 0, clock_timestamp()
+  INTO upload;
   RETURN upload;
 END $$;
 
@@ -229,13 +219,6 @@ END $$;
 CREATE FUNCTION sluice_base_name(node_path text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
   RETURN substring(node_path FROM '[^/]*$');
-END $$;
-
-CREATE FUNCTION sluice_write_upload(upload uploads) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  INSERT INTO uploads VALUES (upload.*) ON CONFLICT DO NOTHING;
-  -- The same request runs twice at this moment. The other one was first; the next attempt finds its answer.
-  IF NOT FOUND THEN RAISE EXCEPTION USING ERRCODE = 'SLAGN', MESSAGE = 'this upload was just begun'; END IF;
 END $$;
 
 CREATE FUNCTION sluice_upload_event(upload uploads, drive_name text, what text) RETURNS void LANGUAGE plpgsql AS $$
@@ -277,7 +260,7 @@ BEGIN
       upload.content_type, upload.declared_size, 'PENDING', upload.metadata, upload.client_node_id)
     RETURNING * INTO node;
   END IF;
-  PERFORM sluice_write_upload(upload);
+  INSERT INTO uploads VALUES (upload.*);
   PERFORM sluice_upload_event(upload, drive.name, 'initiated');
   RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false);
 END $$;
@@ -328,13 +311,23 @@ BEGIN
   RETURN upload;
 END $$;
 
-CREATE FUNCTION sluice_completion_events(upload uploads, node nodes, drive_name text) RETURNS void LANGUAGE plpgsql AS $$
+-- What a completed upload has to tell, in one statement. An upload that is stored as a whole has not told that it began.
+CREATE FUNCTION sluice_completion_events(upload uploads, node nodes, drive_name text, as_whole boolean)
+RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   what text := CASE WHEN (upload.result->>'isUpdate')::boolean THEN 'updated' ELSE 'created' END;
+  body jsonb := sluice_describe(node, drive_name) || jsonb_build_object('uploadId', upload.id, 'nodeId', node.id,
+    'occurredAt', sluice_now());
 BEGIN
-  PERFORM sluice_upload_event(upload, drive_name, 'completed');
-  PERFORM sluice_emit(node.id::text || ':' || node.version || ':' || what, 'repository.documents.' || what, node.id,
-    sluice_describe(node, drive_name) || jsonb_build_object('uploadId', upload.id));
+  INSERT INTO outbox (event_id, topic, node_id, payload)
+  SELECT event.id, event.topic, node.id, body || jsonb_build_object('eventId', event.id, 'type', event.topic)
+  FROM (VALUES
+    (1, upload.id || ':initiated', 'repository.uploads.initiated'),
+    (2, upload.id || ':completed', 'repository.uploads.completed'),
+    (3, node.id::text || ':' || node.version || ':' || what, 'repository.documents.' || what)
+  ) event (number, id, topic)
+  WHERE event.number > 1 OR as_whole
+  ORDER BY event.number;
 END $$;
 
 -- What was announced must be what came.
@@ -390,7 +383,7 @@ BEGIN
   UPDATE uploads SET status = upload.status, fence = upload.fence, node_id = upload.node_id, ended_at = upload.ended_at,
     object_key = upload.object_key, result = upload.result WHERE id = upload.id;
   SELECT * INTO node FROM nodes WHERE id = upload.node_id;
-  PERFORM sluice_completion_events(upload, node, drive.name);
+  PERFORM sluice_completion_events(upload, node, drive.name, false);
   RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false);
 END $$;
 
@@ -411,11 +404,10 @@ BEGIN
   END IF;
   upload := sluice_draft(p, drive);
   PERFORM sluice_compare(upload, p);
-  PERFORM sluice_upload_event(upload, drive.name, 'initiated');
   upload := sluice_fill(upload, drive, p);
-  PERFORM sluice_write_upload(upload);
+  INSERT INTO uploads VALUES (upload.*);
   SELECT * INTO node FROM nodes WHERE id = upload.node_id;
-  PERFORM sluice_completion_events(upload, node, drive.name);
+  PERFORM sluice_completion_events(upload, node, drive.name, true);
   RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false);
 END $$;
 

@@ -22,6 +22,9 @@ BEGIN
     PERFORM sluice_refuse('NODE_EXISTS', jsonb_build_object('path', full_path, 'node', folder.id));
   END IF;
   IF folder.id IS NOT NULL THEN RETURN jsonb_build_object('node', to_jsonb(folder), 'created', false); END IF;
+  IF octet_length(full_path) > 1024 THEN
+    PERFORM sluice_refuse('PATH_TOO_LONG', jsonb_build_object('bytes', octet_length(full_path), 'limit', 1024));
+  END IF;
   made := sluice_folder(drive, p->>'owner', full_path);
   UPDATE nodes SET metadata = coalesce(p->'metadata', metadata) WHERE id = made RETURNING * INTO folder;
   RETURN jsonb_build_object('node', to_jsonb(folder), 'created', true);
@@ -34,6 +37,7 @@ DECLARE
   node nodes;
   parent nodes;
   new_path text;
+  longest integer;
   drive_name text;
 BEGIN
   SELECT * INTO before FROM nodes WHERE id = (p->>'id')::uuid AND tenant = p->>'tenant';
@@ -64,6 +68,11 @@ BEGIN
     WHERE id = before.id RETURNING * INTO node;
   UPDATE nodes SET path = new_path || substr(path, length(before.path) + 1)
     WHERE drive_id = before.drive_id AND path >= before.path || '/' AND path < before.path || '0';
+  SELECT max(octet_length(path)) INTO longest FROM nodes
+    WHERE drive_id = before.drive_id AND (id = node.id OR (path >= new_path || '/' AND path < new_path || '0'));
+  IF longest > 1024 THEN
+    PERFORM sluice_refuse('PATH_TOO_LONG', jsonb_build_object('bytes', longest, 'limit', 1024));
+  END IF;
   UPDATE uploads SET path = moved.path FROM nodes moved
     WHERE uploads.status = 'OPEN' AND uploads.node_id = moved.id AND uploads.drive_id = node.drive_id
       AND (moved.id = node.id OR (moved.path >= new_path || '/' AND moved.path < new_path || '0'));

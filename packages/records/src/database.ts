@@ -226,7 +226,5 @@ function explain(what: string, error: unknown): Error {
   }
   if (constraint === 'nodes_path' || constraint === 'nodes_client_node_id')
     return recordsErrors.NODE_EXISTS({ path: detail ?? '' }, { cause: error });
-  if (constraint === 'nodes_path_length')
-    return recordsErrors.PATH_TOO_LONG({ limit: 1_024 }, { cause: error });
   return recordsErrors.RECORDS_REFUSED({ what, reason: `${message} (${code})` }, { cause: error });
 }

@@ -10,6 +10,7 @@ import type { Frames } from './frames.js';
 import type { PassingHashes } from './hashes.js';
 import { keysOf, partitionOf, type UploadKeys } from './keys.js';
 import type { UploadMetrics } from './metrics.js';
+import type { PartMemory } from './partMemory.js';
 import { scripts } from './scripts.js';
 import type { UploadJob } from './work.js';
 
@@ -28,12 +29,18 @@ export interface Settings {
   spillAfterMs: number;
   /** No bytes for so long while we are reading: the client is slow. */
   slowMs: number;
-  /** The lease of whoever completes an upload. */
+  /** The lease of whoever completes an upload, and of the workers that do its jobs. */
   leaseMs: number;
+  /** How long bytes on their way into Redis are paid for, unless their request says that it goes on. */
+  attemptMs: number;
+  /** Soon enough after a step that somebody else would have to finish. */
+  lookAgainMs: number;
   maxFileBytes: number;
   maxChunks: number;
   preferredPartBytes: number;
   windowChunks: number;
+  /** Memory for parts on their way through this process. */
+  partMemoryBytes: number;
   /** Files up to this size that come in one request are taken into memory and stored at once. */
   wholeBytes: number;
 }
@@ -44,6 +51,7 @@ export interface Engine {
   readonly records: Records;
   readonly queue: Queue<UploadJob>;
   readonly hashes: PassingHashes;
+  readonly partMemory: PartMemory;
   readonly metrics: UploadMetrics;
   readonly logger: Logger;
   readonly settings: Settings;
@@ -98,8 +106,11 @@ export function priceOf(bytes: number): number {
   return Math.ceil(bytes * 1.25) + 512;
 }
 
-/** Soon enough after a step that somebody else would have to finish. */
-export const lookAgainMs = 15_000;
+/** What one upload, and all uploads of a partition together, may have in the chunks Redis. */
+export function budgetOf({ settings }: Engine): { budgetBytes: number; uploadBytes: number } {
+  const budgetBytes = Math.floor(settings.budgetBytes / settings.partitions);
+  return { budgetBytes, uploadBytes: Math.min(settings.uploadBudgetBytes, budgetBytes) };
+}
 
 export const defaultContentType = 'application/octet-stream';
 

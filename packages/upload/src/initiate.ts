@@ -3,12 +3,13 @@
 // completes, and which expires otherwise.
 import { createHash } from 'node:crypto';
 import { failPoint } from '@sluice/base';
-import { checkMetadata, checkPath, type Drive, type Limits } from '@sluice/records';
-import { driveOf, priceOf, runScript, type Engine } from './engine.js';
+import { checkMetadata, checkPath, type Drive, type Limits, type UploadRecord } from '@sluice/records';
+import { resultOf } from './complete.js';
+import { budgetOf, driveOf, priceOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { makeId } from './keys.js';
-import { planParts } from './plan.js';
-import { readState, type State } from './state.js';
+import { planParts, type PartPlan } from './plan.js';
+import { decodeState, readState, type State } from './state.js';
 import { ask } from './work.js';
 
 export interface NewUpload {
@@ -103,8 +104,9 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
   });
   failPoint('initiate.recorded');
   const known = begun.replayed ? await readState(engine, begun.upload.id) : undefined;
-  if (known || begun.upload.status !== 'OPEN') return known ?? endedState(begun.upload);
-  const partCharge = Math.min(plan.partBytes, upload.size ?? plan.partBytes);
+  if (known) return known;
+  if (begun.upload.status !== 'OPEN') return endedState(begun.upload, upload, plan);
+  const partCharge = priceOf(Math.min(plan.partBytes, upload.size ?? plan.partBytes));
   await runScript(engine, 'initiate', begun.upload.id, {
     id: begun.upload.id,
     idleMs: engine.settings.idleMs,
@@ -124,7 +126,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
         chunk_size: upload.chunkSize ?? '',
         part_bytes: plan.partBytes,
         grow_every: plan.growEvery,
-        part_charge: priceOf(partCharge),
+        part_charge: Math.min(partCharge, budgetOf(engine).uploadBytes),
         mime_type: upload.contentType ?? '',
         sha256: upload.sha256 ?? '',
         sha256_seen: '',
@@ -146,6 +148,8 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
         fence: 0,
         idle_ms: engine.settings.idleMs,
         is_update: begun.isUpdate,
+        max_file_bytes: upload.limits?.maxFileBytes ?? '',
+        max_tenant_bytes: upload.limits?.maxBytes ?? '',
         final_etag: '',
         final_size: '',
         error_message: '',
@@ -158,6 +162,30 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
   return (await readState(engine, begun.upload.id))!;
 }
 
-function endedState({ id, status, reason }: { id: string; status: string; reason?: string | null }): never {
-  throw uploadErrors.UPLOAD_ENDED({ id, state: status, ...(reason && { reason }) });
+/** Redis has forgotten it; the records have not. A completed one is answered as it was, the others say that they ended. */
+function endedState(record: UploadRecord, upload: NewUpload, plan: PartPlan): State {
+  const { id, status, reason, result } = record;
+  if (status !== 'COMPLETED' || !result)
+    throw uploadErrors.UPLOAD_ENDED({ id, state: status, ...(reason !== undefined && { reason }) });
+  const fields = new Map<string, string>();
+  for (const [name, value] of Object.entries({
+    status,
+    tenant: record.tenant,
+    node_id: result.nodeId,
+    drive: upload.drive,
+    path: record.path,
+    s3_key: record.objectKey,
+    expected_size: result.size,
+    chunk_size: upload.chunkSize ?? '',
+    part_bytes: plan.partBytes,
+    grow_every: plan.growEvery,
+    received_bytes: result.size,
+    stored_bytes: result.size,
+    created_at: record.createdAt.getTime(),
+    updated_at: (record.endedAt ?? record.createdAt).getTime(),
+    is_update: result.isUpdate,
+    result: JSON.stringify(resultOf(result)),
+  }))
+    fields.set(name, String(value));
+  return decodeState(id, fields)!;
 }

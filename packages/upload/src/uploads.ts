@@ -1,7 +1,7 @@
 // `Uploads` is the engine as its users see it: it knows nothing of HTTP. It makes the connections, runs the jobs, and offers one
 // method per thing that can be done to an upload; each method stands in a file of its own.
 import { silentLogger, type Logger } from '@sluice/base';
-import { Queue, type Worker } from '@sluice/queue';
+import { Queue } from '@sluice/queue';
 import type { Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
 import type { ObjectStore } from '@sluice/store';
@@ -16,6 +16,7 @@ import { PassingHashes } from './hashes.js';
 import { initiate, type NewUpload } from './initiate.js';
 import { keysOf } from './keys.js';
 import { UploadMetrics } from './metrics.js';
+import { PartMemory } from './partMemory.js';
 import { preferredPartBytes } from './plan.js';
 import { progressOf, ProgressHub, type Progress } from './progress.js';
 import { receive, type Receipt } from './receive.js';
@@ -51,11 +52,14 @@ export const defaultSettings: Settings = {
   keepMs: 24 * hourMs,
   spillAfterMs: 60_000,
   slowMs: 30_000,
-  leaseMs: 30_000,
+  leaseMs: 15_000,
+  attemptMs: 120_000,
+  lookAgainMs: 15_000,
   maxFileBytes: 5 * 1_024 * gibibyte,
   maxChunks: 100_000,
   preferredPartBytes,
   windowChunks: 64,
+  partMemoryBytes: 96 * 1_048_576,
   wholeBytes: preferredPartBytes,
 };
 
@@ -69,7 +73,7 @@ export class Uploads {
   readonly #caretaker: Caretaker;
   readonly #progress: ProgressHub;
   readonly #workers: number;
-  #worker: Worker<UploadJob, unknown> | undefined;
+  #working = false;
 
   constructor(options: UploadsOptions) {
     const settings = { ...defaultSettings, ...options.settings };
@@ -80,7 +84,7 @@ export class Uploads {
     this.#chunks = new RedisLink(options.chunksRedis ?? options.redis, { name: 'sluice-chunks' });
     this.#engine = {
       redis,
-      frames: new Frames(this.#chunks, settings.prefix, frameKeepMs),
+      frames: new Frames(this.#chunks, settings.prefix, settings.attemptMs, frameKeepMs),
       records: options.records,
       queue: new Queue<UploadJob>('uploads', {
         redis: options.redis,
@@ -90,6 +94,7 @@ export class Uploads {
         logger,
       }),
       hashes: new PassingHashes(),
+      partMemory: new PartMemory(settings.partMemoryBytes, settings.preferredPartBytes),
       metrics: new UploadMetrics(),
       logger,
       settings,
@@ -105,7 +110,8 @@ export class Uploads {
   async start(): Promise<void> {
     await this.#engine.queue.ready();
     if (this.#workers === 0) return;
-    this.#worker ??= startWork(this.#engine, this.#workers);
+    if (!this.#working) startWork(this.#engine, this.#workers);
+    this.#working = true;
     this.#caretaker.start();
   }
 

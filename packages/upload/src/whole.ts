@@ -5,7 +5,7 @@
 // dies before the records know it.
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { failPoint } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import type { Activated, Drive } from '@sluice/records';
 import { crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
 import { BodyReader, type Source } from './body.js';
@@ -26,8 +26,8 @@ export interface StoredFile extends Result {
 
 /** Up to this many bytes are taken into memory, so that the store can be tried again without the client. */
 const inMemoryBytes = 1_048_576;
-/** After this long without an end somebody looks whether the object is to be removed. */
-const noteMs = 3_600_000;
+/** After this long without an end, or when any upload would expire, somebody looks whether the object is to be removed. */
+const longestNoteMs = 3_600_000;
 const firstPollMs = 5;
 const longestPollMs = 250;
 
@@ -89,7 +89,15 @@ async function storeSmall(
   } finally {
     body.close();
   }
-  const stored = await record(engine, upload, id, objectKey, object);
+  const stored = await record(engine, upload, id, objectKey, object).catch(async (error: unknown) => {
+    // What the records refused for good leaves nothing; of anything else nobody knows yet whether it was recorded.
+    if (isSluiceError(error) && !error.retryable)
+      await store.delete(objectKey).then(
+        () => removeNote(engine, id),
+        () => {},
+      );
+    throw error;
+  });
   failPoint('whole.recorded');
   if (stored.upload.objectKey !== objectKey) await store.delete(objectKey);
   await removeNote(engine, id);
@@ -186,6 +194,7 @@ async function leaveNote(
   objectKey: string,
   size: number,
 ): Promise<void> {
+  const noteMs = Math.min(longestNoteMs, engine.settings.idleMs);
   const fields = {
     status: 'UPLOADING',
     tenant,

@@ -1,0 +1,16 @@
+// What a client of a run is told when it starts: one JSON argument.
+export interface Part {
+  name: string;
+  folder: string;
+  seed: string;
+  /** Where the servers are, each behind a network of its own. */
+  servers: string[];
+  /** Files under way at once. */
+  concurrency: number;
+  /** Bytes that all files under way may have together, at most one file more. */
+  bytesUnderWay: number;
+}
+
+export function readPart(): Part {
+  return JSON.parse(process.argv[2]!) as Part;
+}
