@@ -53,7 +53,7 @@ async function json(text: string, type = 'application/json', path = '/v1/uploads
   const body = Buffer.from(text);
   const headers = { ...who, 'Content-Type': type, 'Content-Length': String(body.length) };
   const answer = await raw(api.url, path, { method, body, headers });
-  return { status: answer.status, body: JSON.parse(answer.text) as Loose };
+  return { status: answer.status, body: JSON.parse(answer.text) };
 }
 
 async function nothingIsThere(): Promise<void> {
