@@ -10,7 +10,7 @@ import type { Books, ClientLine, UploadRow } from './evidence.js';
 /** Statuses from 500 on that are no mistake: come back later. */
 const laterStatuses = [503, 507];
 /** Frames that nobody committed go by themselves within this time. */
-const uncommittedMs = 60_000;
+const uncommittedMs = 120_000;
 /** Keys that may stay for ever; everything else has a time to live. The queue of jobs has its own keys (docs/redis-keys.md). */
 const lastingKeys =
   /^sluice:\{uploads:0\}:(budget|attention|cfg|ended|replays|schedules|ticks|sessions|wake|suspects)$|^sluice:\{events\}:(events|recent)$/;

@@ -24,12 +24,12 @@ import type { Stage, StoreKind } from './stage.js';
 
 const openingMs = 40_000;
 const openingFiles = 3;
-const quietMs = 60_000;
+const quietMs = 90_000;
 /** A guard that is missing leaves things behind for ever: no need to wait for them. */
 const sabotagedQuietMs = 14_000;
 const lookEveryMs = 100;
 const serverEndsWithinMs = 20_000;
-const clientEndsWithinMs = 90_000;
+const clientEndsWithinMs = 110_000;
 const serverRoles = ['api,uploads,relay', 'api,uploads'];
 const clients = 2;
 
@@ -146,7 +146,7 @@ async function cast(
     const place = await stage.openPlace(roles);
     const command = () => ({
       args: ['--import', here('arm.js'), here('../../../../apps/server/dist/src/main.js')],
-      env: { ...place.env, CHAOS_ARMS: JSON.stringify(armory.arm()) },
+      env: { ...place.env, CHAOS_ARMS: JSON.stringify(armory.arm(i)) },
     });
     const name = `server-${i + 1}`;
     servers.push(

@@ -5,6 +5,7 @@
 // time passed puts a job on the queue.
 import { isSluiceError, type Logger } from '@sluice/base';
 import { complete } from './complete.js';
+import { deleteDoomed } from './doomed.js';
 import { cleanUp, expire } from './end.js';
 import { keysFor, runScript, type Engine } from './engine.js';
 import { keysOf } from './keys.js';
@@ -93,7 +94,7 @@ export class Caretaker {
     await this.#looking;
   }
 
-  /** One round: whoever is due gets a job. */
+  /** One round: whoever is due gets a job, and what nobody needs is deleted. */
   async look(): Promise<void> {
     const { settings, redis } = this.#engine;
     for (let partition = 0; partition < settings.partitions; partition++) {
@@ -105,6 +106,7 @@ export class Caretaker {
       )) as Buffer[];
       for (const id of due) await ask(this.#engine, { do: 'tend', upload: String(id) });
     }
+    await deleteDoomed(this.#engine);
     if (performance.now() < this.#orphansAt) return;
     this.#orphansAt = performance.now() + Math.min(longestOrphansEveryMs, settings.idleMs);
     await this.#endOrphans();
