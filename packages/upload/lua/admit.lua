@@ -5,19 +5,15 @@
 -- KEYS state HASH, parts HASH, fill HASH, attempts HASH, budget HASH
 -- KEYS chunks HASH, held ZSET, window HASH, progress STREAM, attention ZSET
 -- ARGV id, attempt, offset, bytes, price, frames, budgetBytes, uploadBytes, attemptMs
--- Returns 'OK', 'WAIT' (the lowest part will have room soon), 'BUSY' (no room), 'ENDED' or 'GONE'
+-- Returns 'OK' (also when this attempt has paid before), 'WAIT' (the lowest part will have room soon), 'BUSY' (no room), 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return 'GONE' end
 if not is_open(upload) then return 'ENDED' end
 local now = now_ms()
 local need = tonumber(price)
 
--- Attempts of processes that died: their frames have expired.
-local all = redis.call('HGETALL', attempts)
-for i = 1, #all, 2 do
-  local deadline = all[i + 1]:match('^%d+ (%d+) ')
-  if deadline and tonumber(deadline) > 0 and tonumber(deadline) < now then free(upload, all[i]) end
-end
+if redis.call('HEXISTS', attempts, attempt) == 1 then return 'OK' end
+free_overdue(upload, now)
 
 local function room_for(bytes)
   local reserved = tonumber(upload.reserved)
@@ -41,7 +37,8 @@ while true do
 end
 redis.call('HSET', state, 'low_part', text(low), 'low_start', text(start))
 
-if tonumber(upload.reserved) == 0 and not room_for(math.max(need, tonumber(upload.part_charge))) then return 'BUSY' end
+local before = tonumber(upload.reserved)
+if before == 0 and not room_for(math.max(need, tonumber(upload.part_charge))) then return 'BUSY' end
 local paid = tonumber(upload.charged)
 local isLow = offset ~= '' and tonumber(offset) < start + math.max(size, 0)
 local missing = 0
@@ -50,10 +47,16 @@ if not isLow then
   missing = math.max(0, math.min(tonumber(upload.part_charge), (size - there) * 1.25))
 end
 if not room_for(paid + need + missing) then
-  if not isLow then return 'BUSY' end
-  -- With nothing else in the way the lowest bytes go in, whatever was reserved.
-  if paid > 0 then return 'WAIT' end
-  reserve(upload, math.max(tonumber(upload.reserved), need))
+  if not isLow then
+    reserve(upload, before)
+    return 'BUSY'
+  end
+  -- With nothing else in the way the lowest bytes find the room that is reserved. What is in the way is written soon, or can be
+  -- moved to the store by whoever looks after this upload.
+  if paid > 0 or need > tonumber(upload.reserved) then
+    redis.call('HSET', state, 'pressed', '1')
+    return 'WAIT'
+  end
 end
 redis.call('HSET', attempts, attempt, text(need) .. ' ' .. text(now + attemptMs) .. ' ' .. frames)
 redis.call('PEXPIRE', attempts, tonumber(upload.idle_ms) + 86400000)

@@ -16,7 +16,7 @@ if size ~= '' then
   redis.call('HSET', state, 'expected_size', size)
 end
 if sha256 ~= '' then redis.call('HSET', state, 'sha256', sha256) end
-if seen ~= '' then redis.call('HSET', state, 'sha256_seen', seen) end
+if seen ~= '' and not upload.losses then redis.call('HSET', state, 'sha256_seen', seen) end
 local ready = {}
 if upload.expected_size ~= '' and tonumber(upload.expected_size) > 0 then
   local index, _, cut = part_cut(upload, tonumber(upload.expected_size) - 1)
@@ -24,6 +24,6 @@ if upload.expected_size ~= '' and tonumber(upload.expected_size) > 0 then
 end
 local now = now_ms()
 keep_alive(upload, now)
-look_at(now + tonumber(lookMs))
+look_by(now + tonumber(lookMs))
 local all = upload.expected_size ~= '' and upload.stored_bytes == upload.expected_size
 return { 'OK', all and '1' or '', unpack(ready) }

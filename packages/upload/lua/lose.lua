@@ -1,53 +1,56 @@
 #!lua flags=allow-oom
--- lose.lua: bytes that were committed are gone (frames vanished, a stored part has other bytes). What held them becomes missing
--- again, and the client is asked for it. The upload goes on.
+-- lose.lua: bytes that were committed are gone: the frames of `source` vanished, the store has other bytes as `part`, or has
+-- forgotten the multipart upload `multipartId` with all its parts. What held them becomes missing again, and the client is asked
+-- for it. The upload goes on.
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
--- ARGV id, source, part, start, lookMs
--- Returns {word, lost bytes}; word is 'OK', 'ENDED' or 'GONE'
+-- ARGV id, source, part, etag, multipartId, lookMs
+-- Returns {word, lost bytes, freed attempt and its frames, …}; word is 'OK', 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE', '0' } end
 if not is_open(upload) and upload.status ~= 'COMPLETING' then return { 'ENDED', '0' } end
-local lost = 0
-local gone = {}
+local gone, freed = {}, {}
+
 if source ~= '' then
   for _, member in ipairs(redis.call('ZRANGE', held, 0, -1)) do
     local offset, length, from = member:match('^(%d+) (%d+) (%S+) ')
     if from == source then
       let_go(member)
       redis.call('HINCRBY', fill, text((part_at(upload, tonumber(offset)))), '-' .. length)
-      drop_reference(upload, source)
-      lost = lost + tonumber(length)
+      drop_reference(upload, source, freed)
       gone[#gone + 1] = { tonumber(offset), tonumber(offset) + tonumber(length) }
     end
   end
 end
-local record = part ~= '' and redis.call('HGET', parts, part)
-if record then
-  local length = tonumber(record:match('^%d+'))
-  redis.call('HDEL', parts, part)
-  upload.stored_bytes = text(tonumber(upload.stored_bytes) - length)
-  lost = lost + length
-  gone[#gone + 1] = { tonumber(start), tonumber(start) + length }
+
+local function lose_part(index, record)
+  redis.call('HDEL', parts, index)
+  local start = part_numbered(upload, tonumber(index))
+  gone[#gone + 1] = { start, start + tonumber(record:match('^%d+')) }
 end
-if lost > 0 then
-  -- Whoever sends a lost chunk again must not be told of a conflict.
-  local records = redis.call('HGETALL', chunks)
-  for i = 1, #records, 2 do
-    local length, offset = records[i + 1]:match('^(%d+) %x+ (%d+)$')
-    for _, range in ipairs(gone) do
-      if offset and tonumber(offset) < range[2] and tonumber(offset) + tonumber(length) > range[1] then
-        redis.call('HSET', chunks, records[i], 'lost ' .. length .. ' ' .. offset)
-        break
-      end
-    end
+
+local record = part ~= '' and redis.call('HGET', parts, part)
+-- Another record of the part is of bytes that came since.
+if record and record:match('^%d+ %x+ (%S+)') == etag then lose_part(part, record) end
+if multipartId ~= '' and upload.s3_upload_id == multipartId then
+  redis.call('HSET', state, 's3_upload_id', '')
+  local all = redis.call('HGETALL', parts)
+  for i = 1, #all, 2 do
+    -- What has a key is an object of its own.
+    if all[i + 1]:match('^%d+ %x+ %S+ ?$') then lose_part(all[i], all[i + 1]) end
   end
-  upload.received_bytes = text(tonumber(upload.received_bytes) - lost)
-  redis.call('HSET', state, 'status', 'UPLOADING', 'received_bytes', upload.received_bytes, 'stored_bytes', upload.stored_bytes,
-    'low_part', '0', 'low_start', '0', 'sha256_seen', '', 'lease_until', '0')
+end
+
+local lost = 0
+for _, range in ipairs(gone) do lost = lost + range[2] - range[1] end
+if lost > 0 then
+  forget_chunks(upload, gone)
+  recount(upload)
+  redis.call('HSET', state, 'status', 'UPLOADING', 'lease_until', '0')
   tell(upload, 'UPLOADING', upload.received_bytes, upload.stored_bytes)
+  shrink(upload)
 end
 local now = now_ms()
 keep_alive(upload, now)
-look_at(now + tonumber(lookMs))
-return { 'OK', text(lost) }
+look_by(now + tonumber(lookMs))
+return { 'OK', text(lost), unpack(freed) }

@@ -9,16 +9,19 @@ local upload = read_state()
 if not upload then return { 'GONE' } end
 if not is_open(upload) then return { 'ENDED' } end
 local stop = tonumber(start) + tonumber(length)
+local member = table.concat({ start, length, '*' .. key, '0', '0', name }, ' ')
+if redis.call('ZSCORE', held, member) then return { 'OK', unpack(freed_before(extents)) } end
 local members = redis.call('ZRANGE', held, start, '(' .. text(stop), 'BYSCORE')
 if table.concat(members, '\n') ~= extents then return { 'STALE' } end
 local freed = {}
-for _, member in ipairs(members) do
-  let_go(member)
-  drop_reference(upload, member:match('^%d+ %d+ (%S+) '), freed)
+for _, extent in ipairs(members) do
+  let_go(extent)
+  drop_reference(upload, extent:match('^%d+ %d+ (%S+) '), freed)
 end
-redis.call('ZADD', held, start, table.concat({ start, length, '*' .. key, '0', '0', name }, ' '))
+redis.call('ZADD', held, start, member)
 redis.call('HINCRBY', attempts, '*' .. key .. ':refs', 1)
 redis.call('HINCRBY', budget, 'queued', 1)
 -- An upload that has nothing in Redis holds no place there either; it reserves again when it goes on.
 if tonumber(upload.charged) == 0 then reserve(upload, 0) else shrink(upload) end
+keep(upload)
 return { 'OK', unpack(freed) }

@@ -3,12 +3,15 @@
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
 -- ARGV id, part, start, length, etag, crc64, key, extents, lookMs
--- Returns {word, '1' if every byte is stored, freed attempt and its frames, …}; word is 'OK', 'DONE' (it was stored before),
---   'STALE' (other extents now), 'ENDED' or 'GONE'
+-- Returns {word, '1' if every byte is stored, freed attempt and its frames, …}; word is 'OK', 'DONE' (somebody else
+--   stored it), 'STALE' (other extents now), 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE' } end
 local function all() return (upload.expected_size ~= '' and upload.stored_bytes == upload.expected_size) and '1' or '' end
-if redis.call('HEXISTS', parts, part) == 1 then return { 'DONE', all() } end
+local record = table.concat({ length, crc64, etag, key }, ' ')
+local known = redis.call('HGET', parts, part)
+if known == record then return { 'OK', all(), unpack(freed_before(extents)) } end
+if known then return { 'DONE', all() } end
 if not is_open(upload) then return { 'ENDED' } end
 local stop = tonumber(start) + tonumber(length)
 local members = redis.call('ZRANGE', held, start, '(' .. text(stop), 'BYSCORE')
@@ -19,13 +22,13 @@ for _, member in ipairs(members) do
   drop_reference(upload, member:match('^%d+ %d+ (%S+) '), freed)
 end
 redis.call('HDEL', fill, part)
-redis.call('HSET', parts, part, table.concat({ length, crc64, etag, key }, ' '))
+redis.call('HSET', parts, part, record)
 upload.stored_bytes = text(tonumber(upload.stored_bytes) + tonumber(length))
-local uploaded = redis.call('HINCRBY', state, 'uploaded_chunks', #members)
+redis.call('HINCRBY', state, 'uploaded_chunks', #members)
 redis.call('HSET', state, 'stored_bytes', upload.stored_bytes)
 shrink(upload)
 local now = now_ms()
 keep_alive(upload, now)
 tell(upload, upload.status, upload.received_bytes, upload.stored_bytes)
-look_at(now + tonumber(lookMs))
+look_by(now + tonumber(lookMs))
 return { 'OK', all(), unpack(freed) }

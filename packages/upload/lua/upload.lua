@@ -49,6 +49,16 @@ local function part_cut(upload, offset)
   return index, start, size
 end
 
+-- Where the part with this number begins.
+local function part_numbered(upload, index)
+  local size, every = tonumber(upload.part_bytes), tonumber(upload.grow_every)
+  local start = 0
+  while every > 0 and index >= every do
+    start, index, size = start + size * every, index - every, size * 2
+  end
+  return start + index * size
+end
+
 -- Whether all bytes of the part are buffered.
 local function is_full(upload, index, size)
   return tonumber(redis.call('HGET', fill, text(index)) or '0') == size and size > 0
@@ -117,11 +127,20 @@ local function free(upload, attempt, freed)
   if freed then freed[#freed + 1] = attempt .. ' ' .. paid:match('(%d+)$') end
 end
 
--- What is not needed beyond one part goes back to everybody.
+-- Attempts of processes that died: their frames have expired.
+local function free_overdue(upload, now)
+  local all = redis.call('HGETALL', attempts)
+  for i = 1, #all, 2 do
+    local deadline = tonumber(all[i + 1]:match('^%d+ (%d+) ') or '0')
+    if deadline > 0 and deadline < now then free(upload, all[i]) end
+  end
+end
+
+-- What is not needed goes back to everybody. Room for one part stays beside what is there: the lowest part, whichever that is
+-- after the next one has been written, must find it, or uploads would wait for each other.
 local function shrink(upload)
-  local keep = tonumber(upload.reserved)
-  local least = math.max(tonumber(upload.charged), math.min(keep, tonumber(upload.part_charge)))
-  if keep > least then reserve(upload, least) end
+  local least = tonumber(upload.charged) + tonumber(upload.part_charge)
+  if tonumber(upload.reserved) > least then reserve(upload, least) end
 end
 
 local function drop_reference(upload, source, freed)
@@ -133,20 +152,71 @@ local function drop_reference(upload, source, freed)
   end
 end
 
+-- The frames of extents that were let go before, for a caller who asks again because the first answer got lost.
+local function freed_before(extents)
+  local freed = {}
+  for length, source, frame_bytes, start in extents:gmatch('%d+ (%d+) ([^*%s]%S*) (%d+) (%d+) %S+') do
+    if redis.call('HEXISTS', attempts, source) == 0 then
+      freed[#freed + 1] = source .. ' ' .. text(math.ceil((start + length) / tonumber(frame_bytes)))
+    end
+  end
+  return freed
+end
+
+-- Chunks that had bytes in these ranges may come again. Where a range begins stands in its name, and a fixed chunk size says it
+-- too; other chunks keep the place that they had, and must bring the same bytes.
+local function forget_chunks(upload, ranges)
+  local records = redis.call('HGETALL', chunks)
+  for i = 1, #records, 2 do
+    local name = records[i]
+    local length, crc64, offset = records[i + 1]:match('^(%d+) (%x+) (%d+)$')
+    for _, range in ipairs(ranges) do
+      if offset and tonumber(offset) < range[2] and tonumber(offset) + tonumber(length) > range[1] then
+        if name:sub(1, 1) == '@' or upload.chunk_size ~= '' then
+          redis.call('HDEL', chunks, name)
+        else
+          redis.call('HSET', chunks, name, table.concat({ 'lost', length, offset, crc64 }, ' '))
+        end
+        break
+      end
+    end
+  end
+end
+
+-- After a loss the sums are made from what is there. What was hashed in passing may not be what comes the next time.
+local function recount(upload)
+  local stored, waiting = 0, 0
+  for _, record in ipairs(redis.call('HVALS', parts)) do stored = stored + tonumber(record:match('^%d+')) end
+  for _, member in ipairs(redis.call('ZRANGE', held, 0, -1)) do waiting = waiting + tonumber(member:match('^%d+ (%d+)')) end
+  for _, entry in ipairs(redis.call('HVALS', window)) do waiting = waiting + tonumber(entry:match('^%d+')) end
+  upload.stored_bytes, upload.received_bytes = text(stored), text(stored + waiting)
+  redis.call('HSET', state, 'received_bytes', upload.received_bytes, 'stored_bytes', upload.stored_bytes,
+    'received_chunks', redis.call('HLEN', chunks), 'low_part', '0', 'low_start', '0', 'sha256_seen', '', 'losses', '1')
+end
+
 -- The next time somebody looks at this upload, whatever happens to the processes that work on it.
 local function look_at(at)
   redis.call('ZADD', attention, at, id)
 end
 
--- Open uploads are ended by whoever looks at them when they expire; the keys outlive that moment by a day.
-local function keep_alive(upload, now)
-  redis.call('HSET', state, 'updated_at', now)
-  if now - tonumber(upload.kept_at or '0') < 60000 then return end
-  redis.call('HSET', state, 'kept_at', now)
+-- The same, unless somebody looks before: an upload that is never quiet is looked at too.
+local function look_by(at)
+  redis.call('ZADD', attention, 'LT', at, id)
+end
+
+-- Open uploads are ended by whoever looks at them when they expire; the keys outlive that moment by a day. A key that became
+-- empty and came back has no expiry, so all of them get it every time.
+local function keep(upload)
   local ttl = tonumber(upload.idle_ms) + 86400000
   for _, key in ipairs({ state, chunks, held, parts, fill, window, attempts, progress }) do
     redis.call('PEXPIRE', key, ttl)
   end
+end
+
+-- The client, or what it sent, has moved.
+local function keep_alive(upload, now)
+  redis.call('HSET', state, 'updated_at', now)
+  keep(upload)
 end
 
 -- One numbered line for whoever watches.

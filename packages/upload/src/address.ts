@@ -26,12 +26,32 @@ export interface Piece {
   whole: boolean;
 }
 
-/** A chunk that learns its place only when it is committed; the next one in turn counts as the lowest. */
-export function piecesOf(state: State, chunk: Chunk): (Piece & { admitAt?: number })[] {
+/**
+ * A chunk that learns its place only when it is committed is one piece: the next one in turn counts as the lowest, and one that was
+ * lost has the place that it had.
+ */
+export function piecesOf(
+  state: State,
+  chunk: Chunk,
+  lostAt: number | undefined,
+): (Piece & { admitAt?: number })[] {
   const { offset, number, length } = chunk;
   if (offset !== undefined) return cut(state, { ...chunk, offset });
-  const isNext = number === state.nextChunk;
-  return [{ offset: -1, length, part: -1, whole: false, ...(isNext && { admitAt: state.nextOffset }) }];
+  const admitAt = lostAt ?? (number === state.nextChunk ? state.nextOffset : undefined);
+  return [{ offset: -1, length, part: -1, whole: false, ...(admitAt !== undefined && { admitAt }) }];
+}
+
+/** Pieces that must be buffered are small enough that one of them always fits where room for a part is reserved. */
+export function inBufferable(pieces: Piece[], mostBytes: number): Piece[] {
+  return pieces.flatMap((piece) => {
+    if (piece.whole || piece.length <= mostBytes) return [piece];
+    const count = Math.ceil(piece.length / mostBytes);
+    return Array.from({ length: count }, (_, i) => ({
+      ...piece,
+      offset: piece.offset + i * mostBytes,
+      length: Math.min(mostBytes, piece.length - i * mostBytes),
+    }));
+  });
 }
 
 /** How far chunks of no fixed size may run ahead of those before them. */

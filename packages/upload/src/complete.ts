@@ -5,13 +5,13 @@
 //   verify     size and CRC-64/NVME of the object against what was received, SHA-256 against what was declared
 //   activate   one transaction: the node is ACTIVE, the events are in the outbox; a holder with an old fence is refused
 //   finish     the state becomes COMPLETED with its result, which later chunks and questions get
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { failPoint, isSluiceError } from '@sluice/base';
 import type { UploadResult } from '@sluice/records';
 import { combineCrc64, crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
 import { completionErrors } from './completionErrors.js';
-import { defaultContentType, keysFor, lookAgainMs, runScript, type Engine } from './engine.js';
-import { partNumbered } from './plan.js';
+import { defaultContentType, runScript, type Engine } from './engine.js';
+import { forgetMultipart } from './place.js';
 import { hex } from './receive.js';
 import { decodeState, pairs, readParts, type PartRecord, type Result, type State } from './state.js';
 import { dropFrames } from './writePart.js';
@@ -19,7 +19,8 @@ import { ask } from './work.js';
 
 export async function complete(engine: Engine, id: string, signal: AbortSignal): Promise<void> {
   const { leaseMs } = engine.settings;
-  const [word, fenceText, ...fields] = await runScript(engine, 'completing', id, { id, leaseMs });
+  const holder = randomBytes(9).toString('base64url');
+  const [word, fenceText, ...fields] = await runScript(engine, 'completing', id, { id, holder, leaseMs });
   if (word === 'HELD') throw completionErrors.LEASE_HELD({ id });
   if (word !== 'OK') return;
   failPoint('complete.leased');
@@ -44,8 +45,11 @@ async function completeUnderLease(
   signal: AbortSignal,
 ): Promise<void> {
   const { id } = state;
-  await engine.records.uploads.raiseFence(id, fence);
+  const known = await engine.records.uploads.raiseFence(id, fence);
   failPoint('complete.fenced');
+  // Somebody completed it and died before the state could follow. Its object may have been replaced since.
+  if (known.status === 'COMPLETED' && known.result)
+    return finishCompleted(engine, state, resultOf(known.result));
   const parts = await readParts(engine, id);
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
   const crc64 = parts.reduce((all, part) => combineCrc64(all, part.crc64, part.size), 0n);
@@ -86,6 +90,9 @@ export async function finishCompleted(
   result: Result,
 ): Promise<void> {
   const { id, tenant, path } = state;
+  // At least once: it is asked for before the state says that there is nothing left to do.
+  if (engine.hooks.afterComplete)
+    await ask(engine, { do: 'announce', upload: id, nodeId: result.nodeId, tenant, path, size: result.size });
   const fields = [
     'result',
     JSON.stringify(result),
@@ -105,11 +112,8 @@ export async function finishCompleted(
   });
   failPoint('complete.finished');
   engine.hashes.end(id);
-  if (word !== 'OK') return;
-  engine.metrics.completed(Date.now() - (state.firstChunkAt ?? state.createdAt));
+  if (word === 'OK') engine.metrics.completed(Date.now() - (state.firstChunkAt ?? state.createdAt));
   await dropFrames(engine, id, left);
-  if (engine.hooks.afterComplete)
-    await ask(engine, { do: 'announce', upload: id, nodeId: result.nodeId, tenant, path, size: result.size });
   await ask(engine, { do: 'tend', upload: id });
 }
 
@@ -133,16 +137,25 @@ async function makeObject(
   if (only?.key !== undefined && parts.length === 1) {
     const object = await store.head(only.key);
     if (object) return object;
-    await lose(engine, state, only.index);
+    await lose(engine, state, only);
     throw completionErrors.PART_LOST({ id: state.id, part: only.index + 1 });
   }
+  const multipart = { key, id: state.multipartId! };
+  const make = (list: PartRecord[]): Promise<ObjectInfo> =>
+    store.completeMultipart(
+      multipart,
+      list.map((part) => ({ number: part.index + 1, etag: part.etag, crc64: part.crc64 })),
+      { size, crc64, signal },
+    );
   try {
-    const multipart = { key, id: state.multipartId! };
-    const list = parts.map((part) => ({ number: part.index + 1, etag: part.etag, crc64: part.crc64 }));
-    return await store.completeMultipart(multipart, list, { size, crc64, signal });
+    return await make(parts).catch(async (error: unknown) => {
+      if (!isSluiceError(error, 'PARTS_REFUSED')) throw error;
+      return make(await recheckParts(engine, state, store, parts));
+    });
   } catch (error) {
     if (isSluiceError(error, 'MULTIPART_NOT_FOUND')) return ours(engine, state, store, crc64, error);
-    if (isSluiceError(error, 'PARTS_REFUSED')) await recheckParts(engine, state, store, parts);
+    if (isSluiceError(error, 'PARTS_REFUSED'))
+      throw completionErrors.PARTS_UNFIT({ id: state.id }, { cause: error });
     throw error;
   }
 }
@@ -159,38 +172,36 @@ async function ours(
   const isOurs =
     object && object.size === state.size && (object.crc64 === undefined || object.crc64 === crc64);
   if (isOurs) return object;
-  // The parts went with the multipart upload: all of them are asked for again.
-  engine.logger.warn({ upload: state.id, err: cause }, 'the store has forgotten the multipart upload');
-  for (const { index } of await readParts(engine, state.id)) await lose(engine, state, index);
-  await engine.redis.call('HSET', [keysFor(engine, state.id)!.state, 's3_upload_id', '']);
-  throw completionErrors.MULTIPART_LOST({ id: state.id }, { cause });
+  return forgetMultipart(engine, state, cause);
 }
 
-/** The store does not know a part under the ETag that we have: those that differ are asked for again. */
+/**
+ * The store has other parts than we know of. One with the same bytes under another ETag was written twice, and is taken as it is;
+ * those that differ are asked for again.
+ */
 async function recheckParts(
   engine: Engine,
   state: State,
   store: ObjectStore,
   parts: PartRecord[],
-): Promise<void> {
+): Promise<PartRecord[]> {
   const listed = await store.listParts({ key: state.objectKey, id: state.multipartId! });
   const byNumber = new Map(listed.map((part) => [part.number, part]));
-  for (const part of parts) {
-    const there = byNumber.get(part.index + 1);
-    const isSame = there?.etag === part.etag && there.size === part.size;
-    if (!isSame) await lose(engine, state, part.index);
-  }
+  const lost: number[] = [];
+  const there = parts.map((part) => {
+    const found = byNumber.get(part.index + 1);
+    const hasBytes = found?.size === part.size && (found.etag === part.etag || found.crc64 === part.crc64);
+    if (!hasBytes) lost.push(part.index);
+    return { ...part, etag: found?.etag ?? part.etag };
+  });
+  for (const part of parts.filter(({ index }) => lost.includes(index))) await lose(engine, state, part);
+  if (lost.length > 0) throw completionErrors.PART_LOST({ id: state.id, part: lost[0]! + 1 });
+  return there;
 }
 
-async function lose(engine: Engine, state: State, index: number): Promise<void> {
-  const { start } = partNumbered(state, index, state.size);
-  await runScript(engine, 'lose', state.id, {
-    id: state.id,
-    source: '',
-    part: index,
-    start,
-    lookMs: lookAgainMs,
-  });
+async function lose(engine: Engine, { id }: State, { index, etag }: PartRecord): Promise<void> {
+  const { lookAgainMs: lookMs } = engine.settings;
+  await runScript(engine, 'lose', id, { id, source: '', part: index, etag, multipartId: '', lookMs });
 }
 
 /** Nothing is COMPLETED before its bytes are known to be the ones that were sent. Returns the SHA-256. */

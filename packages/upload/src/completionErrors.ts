@@ -17,6 +17,11 @@ export const completionErrors = defineErrors({
       `the store has lost the parts of the upload ${d.id}; send its bytes again`,
     retryable: true,
   },
+  PARTS_UNFIT: {
+    message: (d: { id: string }) =>
+      `the store does not make a file of the parts of the upload ${d.id}, although it has them all; begin a new upload`,
+    retryable: false,
+  },
   SIZE_MISMATCH: {
     message: (d: { id: string; wanted: number; got: number }) =>
       `the object of the upload ${d.id} has ${d.got} bytes instead of ${d.wanted}; begin a new upload`,

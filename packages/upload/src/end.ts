@@ -1,17 +1,17 @@
 // The other ends of an upload: FAILED, CANCELLED, EXPIRED. The records decide first, because a completion may be under way: its
-// transaction finds the upload ended and changes nothing, or was there before, and then it is completed. After that the state
-// follows, and what the upload left in the store and in Redis is removed by a job.
+// transaction finds the upload ended and changes nothing, or was there before, and then it is completed. Before that the state says
+// what is about to happen, so that whoever looks at it goes on if this process dies. After that the state follows, and what the upload left in the store and in Redis is removed by a job.
 import { failPoint, isSluiceError, type SluiceError } from '@sluice/base';
 import type { UploadRecord, UploadResult } from '@sluice/records';
 import { finishCompleted, resultOf } from './complete.js';
 import { runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
-import { readState, type State } from './state.js';
+import { readAttempts, readState, type State } from './state.js';
 import { ask } from './work.js';
 import { dropFrames } from './writePart.js';
 
 type Remains = Pick<State, 'id' | 'status' | 'objectKey' | 'bucket' | 'drivePrefix' | 'tenant'>;
-type End = 'FAILED' | 'CANCELLED' | 'EXPIRED';
+export type End = 'FAILED' | 'CANCELLED' | 'EXPIRED';
 
 export async function cancel(engine: Engine, id: string): Promise<State> {
   const state = await readState(engine, id);
@@ -32,7 +32,16 @@ export function expire(engine: Engine, id: string): Promise<void> {
   return end(engine, id, 'EXPIRED', 'EXPIRED', 'nothing arrived for too long');
 }
 
-async function end(engine: Engine, id: string, status: End, code: string, reason: string): Promise<void> {
+export async function end(
+  engine: Engine,
+  id: string,
+  status: End,
+  code: string,
+  reason: string,
+): Promise<void> {
+  const { keepMs, lookAgainMs: lookMs } = engine.settings;
+  await runScript(engine, 'ending', id, { id, status, code, reason, lookMs });
+  failPoint('end.announced');
   const upload = await recordEnd(engine, id, status, reason);
   failPoint('end.recorded');
   // Completed in the meantime: the state follows the records.
@@ -41,12 +50,12 @@ async function end(engine: Engine, id: string, status: End, code: string, reason
     id,
     status: upload.status,
     fields: JSON.stringify(['error_code', code, 'error_message', reason]),
-    keepMs: engine.settings.keepMs,
+    keepMs,
     lookMs: 0,
   });
   failPoint('end.finished');
   engine.hashes.end(id);
-  if (word !== 'OK') return;
+  if (word === 'GONE') return;
   await dropFrames(engine, id, left);
   await ask(engine, { do: 'tend', upload: id });
 }
@@ -74,9 +83,10 @@ async function finishFromRecords(
   if (state && result) await finishCompleted(engine, state, resultOf(result));
 }
 
-/** Removes what an ended upload left in the store. Only what carries its id is ours, and all of that is. */
+/** Removes what an ended upload left in Redis and in the store. Only what carries its id is ours, and all of that is. */
 export async function cleanUp(engine: Engine, state: Remains): Promise<void> {
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
+  await dropFrames(engine, state.id, await readAttempts(engine, state.id));
   const folder = state.objectKey.slice(0, state.objectKey.lastIndexOf('/') + 1);
   for (const multipart of await store.listMultiparts(folder)) await store.abortMultipart(multipart);
   failPoint('clean.aborted');

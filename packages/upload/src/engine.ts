@@ -31,6 +31,10 @@ export interface Settings {
   slowMs: number;
   /** The lease of whoever completes an upload, and of the workers that do its jobs. */
   leaseMs: number;
+  /** How long bytes on their way into Redis are paid for, unless their request says that it goes on. */
+  attemptMs: number;
+  /** Soon enough after a step that somebody else would have to finish. */
+  lookAgainMs: number;
   maxFileBytes: number;
   maxChunks: number;
   preferredPartBytes: number;
@@ -102,8 +106,11 @@ export function priceOf(bytes: number): number {
   return Math.ceil(bytes * 1.25) + 512;
 }
 
-/** Soon enough after a step that somebody else would have to finish. */
-export const lookAgainMs = 15_000;
+/** What one upload, and all uploads of a partition together, may have in the chunks Redis. */
+export function budgetOf({ settings }: Engine): { budgetBytes: number; uploadBytes: number } {
+  const budgetBytes = Math.floor(settings.budgetBytes / settings.partitions);
+  return { budgetBytes, uploadBytes: Math.min(settings.uploadBudgetBytes, budgetBytes) };
+}
 
 export const defaultContentType = 'application/octet-stream';
 

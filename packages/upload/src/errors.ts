@@ -37,7 +37,7 @@ export const uploadErrors = defineErrors({
   },
   CHUNK_TOO_LARGE: {
     message: (d: { length: number; limit: number }) =>
-      `a chunk of ${d.length} bytes is too large without a fixed chunk size (at most ${d.limit}); name a chunkSize when you begin`,
+      `a chunk of ${d.length} bytes that is no whole part must be buffered and is too large for that (at most ${d.limit}); name a chunkSize when you begin, or send whole parts`,
     retryable: false,
   },
   CHUNK_CONFLICT: {

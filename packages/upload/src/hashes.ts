@@ -19,7 +19,22 @@ interface Run {
 
 export class PassingHashes {
   readonly #runs = new Map<string, Run | undefined>();
+  /** Ranges of bytes that requests are bringing now. */
+  readonly #coming = new Map<string, Set<{ from: number; to: number }>>();
   #aheadBytes = 0;
+
+  /** A request begins to bring a range; returns what ends it. Two that bring the same bytes at once may bring different ones. */
+  begin(id: string, from: number, length: number): () => void {
+    const range = { from, to: from + length };
+    const coming = this.#coming.get(id) ?? new Set();
+    this.#coming.set(id, coming);
+    if ([...coming].some((other) => other.from < range.to && other.to > range.from)) this.spoil(id);
+    coming.add(range);
+    return () => {
+      coming.delete(range);
+      if (coming.size === 0 && this.#coming.get(id) === coming) this.#coming.delete(id);
+    };
+  }
 
   /** The bytes at `offset` are passing by. Every chunk is passed once, each of its pieces in order. */
   pass(id: string, offset: number, bytes: Buffer): void {
@@ -74,6 +89,7 @@ export class PassingHashes {
     if (run.early.has(offset)) return;
     this.#aheadBytes += bytes.length;
     run.earlyBytes += bytes.length;
+    if (this.#aheadBytes > aheadLimitBytes) this.#makeRoom();
     if (this.#aheadBytes > aheadLimitBytes) return this.spoil(id);
     for (const [start, list] of run.early) {
       const stop = start + list.reduce((sum, { length }) => sum + length, 0);

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { failPoint } from '@sluice/base';
 import { checkMetadata, checkPath, type Drive, type Limits, type UploadRecord } from '@sluice/records';
 import { resultOf } from './complete.js';
-import { driveOf, priceOf, runScript, type Engine } from './engine.js';
+import { budgetOf, driveOf, priceOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { makeId } from './keys.js';
 import { planParts, type PartPlan } from './plan.js';
@@ -106,7 +106,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
   const known = begun.replayed ? await readState(engine, begun.upload.id) : undefined;
   if (known) return known;
   if (begun.upload.status !== 'OPEN') return endedState(begun.upload, upload, plan);
-  const partCharge = Math.min(plan.partBytes, upload.size ?? plan.partBytes);
+  const partCharge = priceOf(Math.min(plan.partBytes, upload.size ?? plan.partBytes));
   await runScript(engine, 'initiate', begun.upload.id, {
     id: begun.upload.id,
     idleMs: engine.settings.idleMs,
@@ -126,7 +126,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
         chunk_size: upload.chunkSize ?? '',
         part_bytes: plan.partBytes,
         grow_every: plan.growEvery,
-        part_charge: priceOf(partCharge),
+        part_charge: Math.min(partCharge, budgetOf(engine).uploadBytes),
         mime_type: upload.contentType ?? '',
         sha256: upload.sha256 ?? '',
         sha256_seen: '',

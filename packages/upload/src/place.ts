@@ -2,19 +2,22 @@
 // before it is committed; what is not committed is given back, or expires.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { failPoint } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import { crc64 as crcOf, type Body, type ObjectStore } from '@sluice/store';
 import type { Piece } from './address.js';
 import type { BodyReader } from './body.js';
-import { keysFor, priceOf, runScript, type Engine } from './engine.js';
+import { completionErrors } from './completionErrors.js';
+import { budgetOf, keysFor, priceOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
-import { attemptMs, frameBytes } from './frames.js';
+import { frameBytes } from './frames.js';
 import { hex } from './receive.js';
-import type { State } from './state.js';
+import { readParts, type State } from './state.js';
+import { ask } from './work.js';
 
 /** How long the lowest bytes of an upload may have to wait for room; they are not refused. */
 const lowestWaitMs = 60_000;
 const waitPauseMs = 50;
+const askForRoomMs = 500;
 const retryAfterS = 2;
 const drainBytes = 65_536;
 
@@ -29,6 +32,8 @@ export interface Placing {
   placed: Promise<Placed>;
   /** Of the piece, once it was placed. */
   crc64: () => bigint;
+  /** What has arrived of a piece that was cut short: its whole frames. */
+  wholeFrames?: () => { placed: Placed; crc64: bigint; bytes: number } | undefined;
 }
 
 export class Placement {
@@ -49,26 +54,45 @@ export class Placement {
   }
 
   async place(piece: Piece & { admitAt?: number }): Promise<Placing> {
-    return piece.whole ? this.#toStore(piece) : this.#toFrames(piece);
+    if (!piece.whole) return this.#toFrames(piece);
+    const placing = await this.#toStore(piece);
+    const placed = placing.placed.catch((error: unknown) =>
+      forgetMultipart(this.#engine, this.#state, error),
+    );
+    placed.catch(() => {});
+    return { ...placing, placed };
   }
 
   /** What was committed is the only copy now: it stays. */
-  async keep(): Promise<void> {
+  async keep(placed: Placed[]): Promise<void> {
     const { frames } = this.#engine;
     const { id } = this.#state;
-    await Promise.all([...this.#attempts].map(([attempt, count]) => frames.keep(id, attempt, count, true)));
-    this.#attempts.clear();
-    this.#objects.clear();
+    const kept = placed.flatMap((piece) => {
+      if (piece[0] === 'p') this.#objects.delete(piece[6]);
+      const count = piece[0] === 'f' ? this.#attempts.get(piece[3]) : undefined;
+      if (piece[0] === 'p' || count === undefined) return [];
+      this.#attempts.delete(piece[3]);
+      return [frames.keep(id, piece[3], count, true)];
+    });
+    // Committed it is; whoever looks after the upload keeps them if we cannot.
+    await Promise.allSettled(kept);
   }
 
-  /** What came to nothing leaves nothing. Whoever cannot be reached now cleans up by itself. */
+  /**
+   * What came to nothing leaves nothing. Nobody knows whether a commit whose answer got lost has happened, so what counts is
+   * asked for first, and stays. Whoever cannot be reached now cleans up by itself.
+   */
   async giveBack(): Promise<void> {
     const { id } = this.#state;
     const frames = [...this.#attempts].map(async ([attempt, count]) => {
-      await this.#engine.frames.drop(id, attempt, count);
-      await runScript(this.#engine, 'release', id, { id, attempt });
+      const [word] = await runScript(this.#engine, 'release', id, { id, attempt });
+      if (word === 'KEPT') await this.#engine.frames.keep(id, attempt, count, true);
+      else await this.#engine.frames.drop(id, attempt, count);
     });
-    const objects = [...this.#objects].map((key) => this.#store.delete(key));
+    const objects = [...this.#objects].map(async (key) => {
+      const parts = await readParts(this.#engine, id);
+      if (!parts.some((part) => part.key === key)) await this.#store.delete(key);
+    });
     this.#attempts.clear();
     this.#objects.clear();
     await Promise.allSettled([...frames, ...objects]);
@@ -132,6 +156,8 @@ export class Placement {
     const read = new Promise<void>((resolve) => {
       stream.once('close', resolve);
       stream.once('end', resolve);
+      // A body that breaks before the store listens must not end the process.
+      stream.on('error', () => {});
     });
     const sent = send({ stream, length }).then((stored) => {
       if (!knows) return stored.etag;
@@ -145,29 +171,38 @@ export class Placement {
 
   async #toFrames({ offset, length, admitAt = offset }: Piece & { admitAt?: number }): Promise<Placing> {
     const attempt = randomBytes(9).toString('base64url');
+    const { frames, settings } = this.#engine;
+    const { id } = this.#state;
     let crc64 = 0n;
+    const there = { frames: 0, crc64: 0n };
+    const placedAs = (bytes: number): Placed => ['f', offset < 0 ? '' : offset, bytes, attempt, frameBytes];
     const placing = async (): Promise<Placed> => {
       if (length > 0) await this.#admit(attempt, admitAt, length);
-      const { id } = this.#state;
-      let at = 0;
-      let extendedMs = performance.now();
+      // A body may take as long as it likes.
+      const extending = setInterval(() => {
+        void Promise.allSettled([
+          frames.keep(id, attempt, there.frames, false),
+          runScript(this.#engine, 'extend', id, { attempt, attemptMs: settings.attemptMs }),
+        ]);
+      }, settings.attemptMs / 3);
       let sending: Promise<void> = Promise.resolve();
-      for (let number = 0; at < length; number++) {
-        const frame = await this.#body.take(Math.min(frameBytes, length - at));
-        crc64 = crcOf(frame, crc64);
-        await sending;
-        sending = this.#engine.frames.put(id, attempt, number, frame);
-        sending.catch(() => {});
-        at += frame.length;
-        if (performance.now() - extendedMs > attemptMs / 3) {
-          extendedMs = performance.now();
-          await this.#engine.frames.keep(id, attempt, number, false);
-          await runScript(this.#engine, 'extend', id, { attempt, attemptMs });
+      try {
+        for (let at = 0, number = 0; at < length; number++) {
+          const frame = await this.#body.take(Math.min(frameBytes, length - at));
+          crc64 = crcOf(frame, crc64);
+          await sending;
+          const soFar = { frames: number + 1, crc64 };
+          sending = frames.put(id, attempt, number, frame).then(() => void Object.assign(there, soFar));
+          sending.catch(() => {});
+          at += frame.length;
         }
+      } finally {
+        clearInterval(extending);
+        await sending.catch(() => {});
       }
       await sending;
       failPoint('receive.framed');
-      return ['f', offset < 0 ? '' : offset, length, attempt, frameBytes];
+      return placedAs(length);
     };
     const placed = placing();
     placed.catch(() => {});
@@ -178,6 +213,10 @@ export class Placement {
       ),
       placed,
       crc64: () => crc64,
+      wholeFrames: () => {
+        const bytes = Math.min(length, there.frames * frameBytes);
+        return bytes > 0 ? { placed: placedAs(bytes), crc64: there.crc64, bytes } : undefined;
+      },
     };
   }
 
@@ -186,28 +225,29 @@ export class Placement {
     const { settings } = this.#engine;
     const { id } = this.#state;
     const frames = Math.ceil(length / frameBytes);
-    const giveUpMs = performance.now() + lowestWaitMs;
-    for (;;) {
-      const [word] = await runScript(this.#engine, 'admit', id, {
-        id,
-        attempt,
-        offset: offset < 0 ? '' : offset,
-        bytes: length,
-        price: priceOf(length) + 512 * frames,
-        frames,
-        budgetBytes: Math.floor(settings.budgetBytes / settings.partitions),
-        uploadBytes: settings.uploadBudgetBytes,
-        attemptMs,
-      });
+    const price = priceOf(length) + 512 * frames;
+    const { budgetBytes, uploadBytes } = budgetOf(this.#engine);
+    if (price > uploadBytes)
+      throw uploadErrors.CHUNK_TOO_LARGE({ length, limit: Math.floor(uploadBytes / 1.25) - 1_024 });
+    const began = performance.now();
+    for (let askedMs = began; ;) {
+      const args = { id, attempt, offset: offset < 0 ? '' : offset, bytes: length, price, frames };
+      const limits = { budgetBytes, uploadBytes, attemptMs: settings.attemptMs };
+      const [word] = await runScript(this.#engine, 'admit', id, { ...args, ...limits });
       if (word === 'OK') {
         this.#attempts.set(attempt, frames);
         return;
       }
       if (word === 'GONE') throw uploadErrors.UPLOAD_NOT_FOUND({ id });
       if (word === 'ENDED') throw uploadErrors.UPLOAD_ENDED({ id, state: 'ended' });
-      if (word === 'BUSY' || performance.now() > giveUpMs) {
+      if (word === 'BUSY' || performance.now() > began + lowestWaitMs) {
         this.#engine.metrics.refusedForRoom();
         throw uploadErrors.BUDGET_EXHAUSTED({ retryAfterS });
+      }
+      // Parts on their way to the store make room by themselves; after that somebody must move what is in the way.
+      if (performance.now() - askedMs > askForRoomMs) {
+        askedMs = performance.now();
+        await ask(this.#engine, { do: 'tend', upload: id });
       }
       await pause(waitPauseMs);
     }
@@ -229,6 +269,16 @@ export async function ensureMultipart(
   if (counts !== made.id) await store.abortMultipart(made);
   if (!counts || counts === 'GONE') throw uploadErrors.UPLOAD_ENDED({ id, state: 'ended' });
   return { key: objectKey, id: counts };
+}
+
+/** The store does not know the multipart upload any more: its parts went with it, and all of them are asked for again. */
+export async function forgetMultipart(engine: Engine, { id }: State, error: unknown): Promise<never> {
+  if (!isSluiceError(error, 'MULTIPART_NOT_FOUND')) throw error;
+  engine.logger.warn({ upload: id, err: error }, 'the store has forgotten the multipart upload');
+  const multipartId = (error.details as { id?: string } | undefined)?.id ?? '';
+  const { lookAgainMs: lookMs } = engine.settings;
+  await runScript(engine, 'lose', id, { id, source: '', part: '', etag: '', multipartId, lookMs });
+  throw completionErrors.MULTIPART_LOST({ id }, { cause: error });
 }
 
 /** Reads a body whose bytes are there already, and says what they are. */

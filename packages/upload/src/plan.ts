@@ -26,6 +26,7 @@ export const preferredPartBytes = 8 * mebibyte;
 /** With equal parts and an unknown length: 10,000 of them make 640 GiB. */
 const equalUnknownPartBytes = 64 * mebibyte;
 const tiers = 10;
+const largestBufferedParts = 4;
 
 export function planParts(
   size: number | undefined,
@@ -36,7 +37,9 @@ export function planParts(
   const least = Math.max(limits.minPartBytes, Math.min(preferred, limits.maxPartBytes));
   if (size === undefined) {
     const base = limits.equalParts ? Math.max(least, equalUnknownPartBytes) : least;
-    const growEvery = limits.equalParts ? 0 : Math.max(1, Math.floor(limits.maxParts / tiers));
+    // A large chunk stays a part of its own for ever: as a piece of a larger part it would have to be buffered.
+    const isLarge = chunkSize !== undefined && chunkSize > largestBufferedParts * preferred;
+    const growEvery = limits.equalParts || isLarge ? 0 : Math.max(1, Math.floor(limits.maxParts / tiers));
     return { partBytes: inChunks(base, chunkSize, limits), growEvery };
   }
   const needed = Math.ceil(size / limits.maxParts / mebibyte) * mebibyte;

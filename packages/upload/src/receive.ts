@@ -1,20 +1,29 @@
 // Bytes come in. A request is cut at the ends of parts: where it brings a whole part, the part goes straight to the store; what
 // is less than a part goes to the chunks Redis in frames. Then one script commits the chunk, and only then does it count.
 //
-// - A numbered chunk, or a range with a digest, counts whole or not at all. A range without a digest counts piece by piece, so
-//   that what arrived before a cut connection need not be sent again.
+// - A numbered chunk, or a range with a digest, counts whole or not at all. A range without a digest counts piece by piece, and of
+//   the last piece its whole frames, so that what arrived before a cut connection need not be sent again.
 // - `stored` means in the object store; `buffered` means in Redis, and may be asked for again if Redis loses it.
 // - The same bytes again are a success, other bytes a conflict; bytes for an upload that has ended replay its end.
-import { failPoint } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import { combineCrc64 } from '@sluice/store';
-import { locate, nameOf, piecesOf, type Chunk, type ChunkAddress, type Piece } from './address.js';
+import {
+  inBufferable,
+  locate,
+  nameOf,
+  piecesOf,
+  type Chunk,
+  type ChunkAddress,
+  type Piece,
+} from './address.js';
 import { BodyReader, type Source } from './body.js';
 import { Declared, type Digest } from './digest.js';
-import { keysFor, lookAgainMs, runScript, type Engine } from './engine.js';
+import { keysFor, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { crcOfBody, Placement, type Placed, type Placing } from './place.js';
 import { readState, type State } from './state.js';
-import { askFor } from './work.js';
+import { ask, askFor } from './work.js';
+import { dropFrames } from './writePart.js';
 
 export interface Receipt {
   ack: 'buffered' | 'stored';
@@ -43,6 +52,7 @@ export async function receive(
   const declared = digest && new Declared(digest);
   const body = new BodyReader(source, engine.settings.slowMs, watch(engine, id, chunk, declared));
   const placement = new Placement(engine, state, body);
+  const passing = chunk.offset === undefined ? undefined : engine.hashes.begin(id, chunk.offset, length);
   try {
     const receipt = await take(engine, state, chunk, body, placement, declared);
     engine.metrics.chunkReceived(performance.now() - began, length);
@@ -53,6 +63,7 @@ export async function receive(
     await placement.giveBack();
     throw error;
   } finally {
+    passing?.();
     body.close();
   }
 }
@@ -77,16 +88,19 @@ async function take(
   declared: Declared | undefined,
 ): Promise<Receipt> {
   const known = await knownChunk(engine, state.id, chunk.name);
-  if (known) {
+  if (known && 'crc64' in known) {
     const crc64 = await crcOfBody(body, chunk.length);
     declared?.verify(crc64);
     return compare(engine, state, chunk, known, crc64);
   }
   if (state.status === 'COMPLETING') return replay(state);
   const { number, length } = chunk;
-  const pieces = piecesOf(state, chunk);
-  if (number === undefined && !declared && pieces.length > 1)
-    return takeEach(engine, state, chunk, pieces, body, placement);
+  const pieces = piecesOf(state, chunk, known?.lostAt);
+  await refuseStored(engine, state, chunk, pieces);
+  if (number === undefined && !declared && pieces.length > 0) {
+    const small = inBufferable(pieces, engine.settings.preferredPartBytes);
+    return takeEach(engine, state, chunk, small, body, placement);
+  }
 
   const placed: Placed[] = [];
   let crc64 = 0n;
@@ -123,12 +137,13 @@ async function takeEach(
       last: chunk.last && piece.offset + piece.length === end,
     };
     const known = await knownChunk(engine, state.id, own.name);
-    if (known) {
+    if (known && 'crc64' in known) {
       receipts.push(await compare(engine, state, own, known, await crcOfBody(body, piece.length)));
       continue;
     }
+    await refuseStored(engine, state, own, [piece]);
     const placing = await placement.place(piece);
-    const settling = settle(own, placing)
+    const settling = settle(own, placing, piece === pieces.at(-1))
       .catch((error: unknown) => {
         failure ??= error;
       })
@@ -141,14 +156,23 @@ async function takeEach(
   }
   await Promise.all(underWay);
   if (failure !== undefined) throw failure;
-  await body.expectEnd(chunk.length);
   const ack = receipts.some((receipt) => receipt.ack === 'buffered') ? 'buffered' : 'stored';
   const duplicate = receipts.every((receipt) => receipt.duplicate);
   return { ack, duplicate, state: receipts.at(-1)!.state };
 
-  async function settle(own: Chunk, placing: Placing): Promise<void> {
-    const placed = await placing.placed;
-    receipts.push(await commit(engine, state, own, placing.crc64(), [placed], placement));
+  async function settle(own: Chunk, placing: Placing, isEnd: boolean): Promise<void> {
+    try {
+      const placed = await placing.placed;
+      if (isEnd) await body.expectEnd(chunk.length);
+      receipts.push(await commit(engine, state, own, placing.crc64(), [placed], placement));
+    } catch (error) {
+      const arrived = isSluiceError(error, 'BODY_TOO_LONG') ? undefined : placing.wholeFrames?.();
+      if (arrived && arrived.bytes < own.length) {
+        const begun = { ...own, length: arrived.bytes, last: false };
+        await commit(engine, state, begun, arrived.crc64, [arrived.placed], placement).catch(() => {});
+      }
+      throw error;
+    }
   }
 }
 
@@ -175,14 +199,21 @@ async function commit(
     sha256: (size !== undefined && engine.hashes.digest(id, size)) || '',
     maxChunks: engine.settings.maxChunks,
     maxParts: engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix }).capabilities.maxParts,
-    lookMs: Math.min(engine.settings.spillAfterMs, lookAgainMs),
+    lookMs: Math.min(engine.settings.spillAfterMs, engine.settings.lookAgainMs),
   });
   failPoint('receive.committed');
-  const [word, received, stored, allStored, ...ready] = answer;
+  const [word, received, stored, allStored, ...more] = answer;
   if (word !== 'OK') return refused(engine, state, chunk, word!, placement);
-  await placement.keep();
+  await placement.keep(placed);
   engine.metrics.chunkCommitted();
+  // Numbers are parts that are ready; what has a space in it are frames that nobody needs.
+  const ready = more.filter((item) => !item.includes(' '));
   await askFor(engine, id, ready, allStored === '1');
+  await dropFrames(
+    engine,
+    id,
+    more.filter((item) => item.includes(' ')),
+  );
   failPoint('receive.asked');
   const isBuffered = placed.some(([kind, , length]) => kind === 'f' && length > 0);
   return {
@@ -213,6 +244,8 @@ async function refused(
   const name = nameOf(chunk);
   switch (word) {
     case 'DUPLICATE':
+      // Whoever committed it may have died before it could ask for what follows.
+      await ask(engine, { do: 'tend', upload: id });
       return {
         ack: now.storedBytes === now.receivedBytes ? 'stored' : 'buffered',
         duplicate: true,
@@ -237,15 +270,29 @@ async function refused(
   }
 }
 
-/** What the records say of a chunk that was committed before: "length crc64 offset". */
+/** A whole part would replace the one in the store before the commit could refuse it, so it is refused before it is sent. */
+async function refuseStored(engine: Engine, { id }: State, chunk: Chunk, pieces: Piece[]): Promise<void> {
+  const whole = pieces.filter((piece) => piece.whole).map(({ part }) => part);
+  if (whole.length === 0 || chunk.length === 0) return;
+  const known = (await engine.redis.call('HMGET', [keysFor(engine, id)!.parts, ...whole])) as unknown[];
+  const isSent = known.some((record) => record !== null);
+  // A range without a digest may bring parts that are there: they are compared piece by piece.
+  const isCompared = chunk.number === undefined && pieces.length > 1;
+  if (isSent && !isCompared) throw uploadErrors.RANGE_OVERLAPS({ chunk: nameOf(chunk) });
+}
+
+type Known = { length: number; crc64: bigint } | { lostAt: number };
+
+/** What the records say of a chunk that was committed before: "length crc64 offset", or "lost length offset crc64". */
 async function knownChunk(
   engine: Engine,
   id: string,
   name: string,
-): Promise<{ length: number; crc64: bigint } | undefined> {
+): Promise<(Known & { lostAt?: number }) | undefined> {
   const record = await engine.redis.call('HGET', [keysFor(engine, id)!.chunks, name]);
-  const [length, crc64] = record === null ? [] : String(record).split(' ');
-  if (length === undefined || length === 'lost') return undefined;
+  const [length, crc64, offset] = record === null ? [] : String(record).split(' ');
+  if (length === undefined) return undefined;
+  if (length === 'lost') return { lostAt: Number(offset) };
   return { length: Number(length), crc64: BigInt(`0x${crc64}`) };
 }
 

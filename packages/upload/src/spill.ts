@@ -28,7 +28,10 @@ export async function spill(
     const body = { stream: Readable.from(bytes.read(), { objectMode: false }), length };
     // What arrived is what must be staged; the store refuses anything else.
     const crc64 = await receivedCrc64(engine, id, run);
-    await store.put(key, body, { signal, ...(crc64 !== undefined && { crc64 }) });
+    await store.put(key, body, { signal, ...(crc64 !== undefined && { crc64 }) }).catch(async (error) => {
+      await bytes.giveUpLost();
+      throw error;
+    });
     failPoint('spill.staged');
     const [word, ...freed] = await runScript(engine, 'spilled', id, {
       id,
@@ -38,8 +41,9 @@ export async function spill(
       extents: run.map(({ member }) => member).join('\n'),
       name: run[0]!.member.split(' ')[5]!,
     });
-    if (word !== 'OK') await store.delete(key);
-    else engine.metrics.spilled(length);
+    failPoint('spill.recorded');
+    if (word === 'OK') engine.metrics.spilled(length);
+    else await store.delete(key);
     await dropFrames(engine, id, freed);
   }
 }

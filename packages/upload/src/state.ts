@@ -45,6 +45,12 @@ export interface State extends PartPlan {
   errorCode: string | undefined;
   errorMessage: string | undefined;
   result: Result | undefined;
+  /** What this upload may take up in the chunks Redis now. */
+  reservedBytes: number;
+  /** Its lowest bytes wait for room. */
+  isPressed: boolean;
+  /** The end that somebody has begun to write. */
+  ending: { status: string; code: string; reason: string } | undefined;
 }
 
 export interface Result {
@@ -121,6 +127,15 @@ export function decodeState(id: string, fields: Map<string, string>): State | un
     errorCode: text('error_code'),
     errorMessage: text('error_message'),
     result: result === undefined ? undefined : (JSON.parse(result) as Result),
+    reservedBytes: Number(fields.get('reserved') ?? 0),
+    isPressed: fields.has('pressed'),
+    ending: fields.has('ending')
+      ? {
+          status: fields.get('ending')!,
+          code: fields.get('ending_code') ?? '',
+          reason: fields.get('ending_reason') ?? '',
+        }
+      : undefined,
   };
 }
 
@@ -143,6 +158,27 @@ export async function readExtents(engine: Engine, id: string, from = 0, to = Inf
   const last = to === Infinity ? '+inf' : `(${to}`;
   const members = (await engine.redis.call('ZRANGE', [keys.held, from, last, 'BYSCORE'])) as Buffer[];
   return members.map((bytes) => decodeExtent(String(bytes)));
+}
+
+/** Chunks whose place is not known yet: their attempts, and how many bytes they have. */
+export async function readWindow(
+  engine: Engine,
+  id: string,
+): Promise<{ attempt: string; start: number; length: number }[]> {
+  const entries = (await engine.redis.call('HVALS', [keysFor(engine, id)!.window])) as Buffer[];
+  return entries.map((entry) => {
+    const [length, attempt] = String(entry).split(' ');
+    return { attempt: attempt!, start: 0, length: Number(length) };
+  });
+}
+
+/** The frames of an upload that has ended, as the scripts write them: attempt and number of frames. */
+export async function readAttempts(engine: Engine, id: string): Promise<string[]> {
+  const fields = fieldsOf(await engine.redis.call('HGETALL', [keysFor(engine, id)!.attempts]));
+  return [...fields].flatMap(([attempt, paid]) => {
+    const frames = /^\d+ \d+ (\d+)$/.exec(paid)?.[1];
+    return frames === undefined ? [] : [`${attempt} ${frames}`];
+  });
 }
 
 function decodeExtent(member: string): Extent {
@@ -171,9 +207,10 @@ export async function receivedCrc64(
     ...names,
   ])) as (Buffer | null)[];
   let crc64 = 0n;
-  for (const [i, { length, start, staged }] of extents.entries()) {
-    const [size, crc] = String(records[i]).split(' ');
-    if (Number(size) !== length || start !== 0 || staged !== undefined) return undefined;
+  for (const [i, { offset, length, start, staged }] of extents.entries()) {
+    const [size, crc, at] = String(records[i]).split(' ');
+    const isWhole = Number(size) === length && Number(at) === offset && start === 0;
+    if (!isWhole || staged !== undefined) return undefined;
     crc64 = combineCrc64(crc64, BigInt(`0x${crc}`), length);
   }
   return crc64;

@@ -1,5 +1,5 @@
 // What an upload tells about itself, and what may still be said about it after it began.
-import { runScript, lookAgainMs, type Engine } from './engine.js';
+import { runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { missingRanges, readState, type Range, type Result, type State, type Status } from './state.js';
 import { askFor } from './work.js';
@@ -73,7 +73,13 @@ export async function declare(
   if (size !== undefined && size > engine.settings.maxFileBytes)
     throw uploadErrors.FILE_TOO_LARGE({ size, limit: engine.settings.maxFileBytes });
   const seen = size === undefined ? undefined : engine.hashes.digest(id, size);
-  const args = { id, size: size ?? '', sha256: sha256 ?? '', seen: seen ?? '', lookMs: lookAgainMs };
+  const args = {
+    id,
+    size: size ?? '',
+    sha256: sha256 ?? '',
+    seen: seen ?? '',
+    lookMs: engine.settings.lookAgainMs,
+  };
   const [word, allStored, ...ready] = await runScript(engine, 'declare', id, args);
   if (word === 'GONE') throw uploadErrors.UPLOAD_NOT_FOUND({ id });
   if (word === 'SIZE') throw uploadErrors.SIZE_CONFLICT({ size: size! });

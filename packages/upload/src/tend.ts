@@ -5,14 +5,13 @@
 // time passed puts a job on the queue.
 import { isSluiceError, type Logger } from '@sluice/base';
 import { complete } from './complete.js';
-import { deleteDoomed } from './doomed.js';
-import { cleanUp, expire } from './end.js';
+import { cleanUp, end, expire, type End } from './end.js';
 import { keysFor, runScript, type Engine } from './engine.js';
 import { keysOf } from './keys.js';
-import { partAt, partNumbered } from './plan.js';
+import { partAt, partNumbered, type PartPlan } from './plan.js';
 import { scripts } from './scripts.js';
 import { spill } from './spill.js';
-import { readExtents, readState } from './state.js';
+import { readExtents, readState, readWindow, type Extent } from './state.js';
 import { ask } from './work.js';
 import { keepFrames } from './writePart.js';
 
@@ -22,7 +21,11 @@ const atOnce = 200;
 const handedOutMs = 30_000;
 /** How often the records are asked for uploads that Redis has forgotten; oftener where uploads expire sooner. */
 const longestOrphansEveryMs = 600_000;
-const orphansAtOnce = 100;
+const orphansAtOnce = 1_000;
+const doomedAtOnce = 100;
+const soonestMs = 1_000;
+/** Chunks that wait for their predecessors have frames that must be kept. */
+const longestPauseMs = 900_000;
 
 export async function tend(engine: Engine, id: string, signal: AbortSignal): Promise<void> {
   const state = await readState(engine, id);
@@ -37,26 +40,42 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
     await runScript(engine, 'forget', id, { id });
     return;
   }
+  if (state.ending) {
+    const { status, code, reason } = state.ending;
+    return end(engine, id, status as End, code, reason);
+  }
   if (state.status === 'COMPLETING' || (state.size !== undefined && state.storedBytes === state.size))
     return complete(engine, id, signal);
   const nowMs = await redisNow(engine);
   const quietMs = nowMs - state.updatedAt;
   if (quietMs >= state.idleMs) return expire(engine, id);
   const extents = await readExtents(engine, id);
-  await keepFrames(engine, id, extents);
-  const full = new Set<number>();
-  for (const { offset } of extents) {
-    const { index, start } = partAt(state, offset);
-    const { size } = partNumbered(state, index, state.size);
-    const there = extents.filter((other) => other.offset >= start && other.offset < start + size);
-    if (there.reduce((sum, { length }) => sum + length, 0) === size) full.add(index);
-  }
+  await keepFrames(engine, id, [...extents, ...(await readWindow(engine, id))]);
+  const full = fullParts(state, extents, state.size);
   for (const part of full) await ask(engine, { do: 'part', upload: id, part });
-  if (quietMs >= engine.settings.spillAfterMs) await spill(engine, state, extents, full, signal);
-  const nextMs = extents.some(({ attempt }) => attempt !== undefined)
-    ? nowMs + engine.settings.spillAfterMs
-    : state.updatedAt + state.idleMs;
-  await engine.redis.call('ZADD', [keys.attention, 'XX', Math.max(nextMs, nowMs + 1_000), id]);
+  const isQuiet = quietMs >= engine.settings.spillAfterMs;
+  if (isQuiet || state.isPressed) await spill(engine, state, extents, full, signal);
+  const { spillAfterMs } = engine.settings;
+  const isInRedis = extents.some(({ attempt }) => attempt !== undefined) || state.reservedBytes > 0;
+  const nextMs = isInRedis && !isQuiet ? state.updatedAt + spillAfterMs : nowMs + spillAfterMs;
+  const nextAt = Math.max(
+    isInRedis ? nextMs : Math.min(state.updatedAt + state.idleMs, nowMs + longestPauseMs),
+    nowMs + soonestMs,
+  );
+  const updatedAt = state.updatedAt;
+  await runScript(engine, 'tended', id, { id, updatedAt, isQuiet: isQuiet ? '1' : '', nextAt });
+}
+
+/** Parts whose bytes are all buffered. */
+function fullParts(plan: PartPlan, extents: Extent[], size: number | undefined): Set<number> {
+  const bytes = new Map<number, number>();
+  for (const { offset, length } of extents) {
+    const { index } = partAt(plan, offset);
+    bytes.set(index, (bytes.get(index) ?? 0) + length);
+  }
+  const isFull = ([index, there]: [number, number]): boolean =>
+    there === partNumbered(plan, index, size).size;
+  return new Set([...bytes].filter(isFull).map(([index]) => index));
 }
 
 async function redisNow({ redis }: Engine): Promise<number> {
@@ -106,10 +125,26 @@ export class Caretaker {
       )) as Buffer[];
       for (const id of due) await ask(this.#engine, { do: 'tend', upload: String(id) });
     }
-    await deleteDoomed(this.#engine);
+    await this.#deleteDoomed();
     if (performance.now() < this.#orphansAt) return;
     this.#orphansAt = performance.now() + Math.min(longestOrphansEveryMs, settings.idleMs);
     await this.#endOrphans();
+  }
+
+  /** Objects that no file refers to any more, because it was replaced or deleted. */
+  async #deleteDoomed(): Promise<void> {
+    const { records } = this.#engine;
+    const gone: string[] = [];
+    for (const { objectKey, bucket } of await records.doomed.list(doomedAtOnce)) {
+      try {
+        await this.#engine.storeOf({ bucket, prefix: '' }).delete(objectKey);
+        gone.push(objectKey);
+      } catch (error) {
+        if (!isSluiceError(error)) throw error;
+        this.#logger.warn({ err: error }, 'an object that nobody needs could not be deleted yet');
+      }
+    }
+    await records.doomed.forget(gone);
   }
 
   /** Uploads that the records have and Redis lost: nobody can send to them any more. */

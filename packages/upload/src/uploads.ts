@@ -53,6 +53,8 @@ export const defaultSettings: Settings = {
   spillAfterMs: 60_000,
   slowMs: 30_000,
   leaseMs: 15_000,
+  attemptMs: 120_000,
+  lookAgainMs: 15_000,
   maxFileBytes: 5 * 1_024 * gibibyte,
   maxChunks: 100_000,
   preferredPartBytes,
@@ -82,7 +84,7 @@ export class Uploads {
     this.#chunks = new RedisLink(options.chunksRedis ?? options.redis, { name: 'sluice-chunks' });
     this.#engine = {
       redis,
-      frames: new Frames(this.#chunks, settings.prefix, frameKeepMs),
+      frames: new Frames(this.#chunks, settings.prefix, settings.attemptMs, frameKeepMs),
       records: options.records,
       queue: new Queue<UploadJob>('uploads', {
         redis: options.redis,

@@ -5,7 +5,7 @@
 // dies before the records know it.
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { failPoint } from '@sluice/base';
+import { failPoint, isSluiceError } from '@sluice/base';
 import type { Activated, Drive } from '@sluice/records';
 import { crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
 import { BodyReader, type Source } from './body.js';
@@ -89,7 +89,15 @@ async function storeSmall(
   } finally {
     body.close();
   }
-  const stored = await record(engine, upload, id, objectKey, object);
+  const stored = await record(engine, upload, id, objectKey, object).catch(async (error: unknown) => {
+    // What the records refused for good leaves nothing; of anything else nobody knows yet whether it was recorded.
+    if (isSluiceError(error) && !error.retryable)
+      await store.delete(objectKey).then(
+        () => removeNote(engine, id),
+        () => {},
+      );
+    throw error;
+  });
   failPoint('whole.recorded');
   if (stored.upload.objectKey !== objectKey) await store.delete(objectKey);
   await removeNote(engine, id);

@@ -28,6 +28,7 @@ const hopeless = new Set([
     'DIGEST_MISMATCH',
     'FILE_TOO_LARGE',
     'QUOTA_EXCEEDED',
+    'PARTS_UNFIT',
   ],
   ...['NODE_EXISTS', 'NOT_A_FOLDER', 'DRIVE_NOT_FOUND', 'UPLOAD_ENDED'],
 ]);
@@ -74,11 +75,19 @@ async function run(engine: Engine, job: Job<UploadJob>): Promise<void> {
     if (data.do === 'part') await writePart(engine, data.upload, data.part, job.signal);
     else if (data.do === 'complete') await complete(engine, data.upload, job.signal);
     else if (data.do === 'tend') await tend(engine, data.upload, job.signal);
-    else await engine.hooks.afterComplete?.({ id: data.upload, ...data });
+    else await announce(engine, data);
   } catch (error) {
     if (isSluiceError(error, 'LEASE_HELD')) throw new Snooze(1_000);
     // What no repetition can mend ends the upload, with the reason for whoever asks.
-    if (isSluiceError(error) && hopeless.has(error.code)) return fail(engine, data.upload, error);
+    if (data.do !== 'announce' && isSluiceError(error) && hopeless.has(error.code))
+      return fail(engine, data.upload, error);
     throw error;
   }
+}
+
+async function announce(
+  { hooks }: Engine,
+  { upload: id, nodeId, tenant, path, size }: Extract<UploadJob, { do: 'announce' }>,
+): Promise<void> {
+  await hooks.afterComplete?.({ id, nodeId, tenant, path, size });
 }

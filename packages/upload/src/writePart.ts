@@ -5,10 +5,10 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { failPoint, isSluiceError } from '@sluice/base';
 import { crc64 as crcOf, type ObjectStore } from '@sluice/store';
-import { lookAgainMs, runScript, type Engine } from './engine.js';
+import { runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
-import { ensureMultipart } from './place.js';
+import { ensureMultipart, forgetMultipart } from './place.js';
 import { partNumbered } from './plan.js';
 import { hex } from './receive.js';
 import { readExtents, readState, receivedCrc64, type Extent, type State } from './state.js';
@@ -38,19 +38,8 @@ export async function writePart(
   );
   const { etag, crc64, key } = await send(engine, state, store, index, size, bytes, received, signal).catch(
     async (error: unknown) => {
-      if (bytes.lost === undefined) throw error;
-      engine.logger.warn(
-        { upload: id, part: index },
-        'buffered bytes are gone; the client is asked for them again',
-      );
-      await runScript(engine, 'lose', id, {
-        id,
-        source: bytes.lost,
-        part: '',
-        start: '',
-        lookMs: lookAgainMs,
-      });
-      throw uploadErrors.CHUNKS_LOST(undefined, { cause: error });
+      await bytes.giveUpLost();
+      return forgetMultipart(engine, state, error);
     },
   );
   engine.metrics.stored(performance.now() - began, size);
@@ -64,7 +53,7 @@ export async function writePart(
     crc64: hex(crc64),
     key,
     extents: extents.map(({ member }) => member).join('\n'),
-    lookMs: lookAgainMs,
+    lookMs: engine.settings.lookAgainMs,
   });
   failPoint('part.recorded');
   if (word !== 'OK' && key !== '') await store.delete(key);
@@ -116,6 +105,18 @@ export class PartBytes {
     this.#store = store;
     this.#extents = extents;
     this.#sums = sums;
+  }
+
+  /** If reading failed because bytes are gone, they become missing, and the client is asked for them. */
+  async giveUpLost(): Promise<void> {
+    if (this.lost === undefined) return;
+    const id = this.#id;
+    this.#engine.logger.warn({ upload: id }, 'buffered bytes are gone; the client is asked for them again');
+    const args = { id, source: this.lost, part: '', etag: '', multipartId: '' };
+    const { lookAgainMs: lookMs } = this.#engine.settings;
+    const [, , ...freed] = await runScript(this.#engine, 'lose', id, { ...args, lookMs });
+    await dropFrames(this.#engine, id, freed);
+    throw uploadErrors.CHUNKS_LOST();
   }
 
   async *read(): AsyncGenerator<Buffer> {
@@ -170,7 +171,11 @@ function covers(extents: Extent[], start: number, size: number): boolean {
 }
 
 /** As long as somebody tries to store them, the only copies do not expire. */
-export async function keepFrames(engine: Engine, id: string, extents: Extent[]): Promise<void> {
+export async function keepFrames(
+  engine: Engine,
+  id: string,
+  extents: Pick<Extent, 'attempt' | 'start' | 'length'>[],
+): Promise<void> {
   const counts = new Map<string, number>();
   for (const { attempt, start, length } of extents) {
     if (attempt === undefined) continue;
