@@ -48,7 +48,9 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
     return complete(engine, id, signal);
   const nowMs = await redisNow(engine);
   const quietMs = nowMs - state.updatedAt;
-  if (quietMs >= state.idleMs) return expire(engine, id);
+  // Who has sent everything is not idle: it is us who take long.
+  const isAllThere = state.size !== undefined && state.receivedBytes === state.size;
+  if (quietMs >= state.idleMs && !isAllThere) return expire(engine, id);
   const extents = await readExtents(engine, id);
   await keepFrames(engine, id, [...extents, ...(await readWindow(engine, id))]);
   const full = fullParts(state, extents, state.size);
