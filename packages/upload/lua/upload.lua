@@ -118,13 +118,17 @@ local function charge(upload, bytes)
   redis.call('HSET', state, 'charged', upload.charged)
 end
 
--- An attempt whose frames nobody needs any more. The caller deletes them; they would expire otherwise.
+-- An attempt whose frames nobody needs any more. The caller drops them; if it dies before, "!attempt" tells others to do it.
 local function free(upload, attempt, freed)
   local paid = redis.call('HGET', attempts, attempt)
   if not paid then return end
+  local frames = paid:match('(%d+)$')
+  if freed then
+    freed[#freed + 1] = attempt .. ' ' .. frames
+    redis.call('HSET', attempts, '!' .. attempt, '0 0 ' .. frames)
+  end
   redis.call('HDEL', attempts, attempt, attempt .. ':refs')
   charge(upload, -tonumber(paid:match('^%d+')))
-  if freed then freed[#freed + 1] = attempt .. ' ' .. paid:match('(%d+)$') end
 end
 
 -- Attempts of processes that died: their frames have expired.

@@ -11,9 +11,9 @@ import { keysOf } from './keys.js';
 import { partAt, partNumbered, type PartPlan } from './plan.js';
 import { scripts } from './scripts.js';
 import { spill } from './spill.js';
-import { readExtents, readState, readWindow, type Extent } from './state.js';
+import { readAttempts, readExtents, readState, readWindow, type Extent } from './state.js';
 import { ask } from './work.js';
-import { keepFrames } from './writePart.js';
+import { dropFrames, keepFrames } from './writePart.js';
 
 const lookEveryMs = 2_000;
 const atOnce = 200;
@@ -51,6 +51,7 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   // Who has sent everything is not idle: it is us who take long.
   const isAllThere = state.size !== undefined && state.receivedBytes === state.size;
   if (quietMs >= state.idleMs && !isAllThere) return expire(engine, id);
+  await dropFrames(engine, id, await readAttempts(engine, id, 'freed'));
   const extents = await readExtents(engine, id);
   await keepFrames(engine, id, [...extents, ...(await readWindow(engine, id))]);
   const full = fullParts(state, extents, state.size);
