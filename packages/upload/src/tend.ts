@@ -11,7 +11,7 @@ import { keysOf } from './keys.js';
 import { partAt, partNumbered, type PartPlan } from './plan.js';
 import { scripts } from './scripts.js';
 import { spill } from './spill.js';
-import { readExtents, readState, readWindow, type Extent } from './state.js';
+import { readAttempts, readExtents, readState, readWindow, type Extent } from './state.js';
 import { ask } from './work.js';
 import { dropFrames, keepFrames } from './writePart.js';
 
@@ -47,10 +47,13 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   }
   const nowMs = await redisNow(engine);
   const quietMs = nowMs - state.updatedAt;
-  if (quietMs >= state.idleMs) {
+  // Who has sent everything is not idle: it is us who take long.
+  const isAllThere = state.size !== undefined && state.receivedBytes === state.size;
+  if (quietMs >= state.idleMs && !isAllThere) {
     await expire(engine, id);
     return cleanUpEnded(engine, id);
   }
+  await dropFrames(engine, id, await readAttempts(engine, id, 'freed'));
   const extents = await readExtents(engine, id);
   await keepFrames(engine, id, [...extents, ...(await readWindow(engine, id))]);
   const full = fullParts(state, extents, state.size);
@@ -125,7 +128,7 @@ export class Caretaker {
     await this.#looking;
   }
 
-  /** One round: whoever is due gets a job. */
+  /** One round: whoever is due gets a job, and what nobody needs is deleted. */
   async look(): Promise<void> {
     const { settings, redis } = this.#engine;
     for (let partition = 0; partition < settings.partitions; partition++) {
