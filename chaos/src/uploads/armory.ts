@@ -1,6 +1,7 @@
 // Which fail points a server gets when it starts. In a run of chance each gets a few, those first that have not fired yet, and what
-// happens there is drawn. On a tour each gets all that have not fired, and is killed at the first that it meets: with every
-// start fewer are left, and those that are rarely met come last.
+// happens there is drawn. On a tour each gets its share of those that have not fired, and is killed at the first that it meets: with
+// every start fewer are left. Those at the end of an upload come first, because a server that is killed at the beginning of each
+// upload never sees the end of one.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,6 +17,8 @@ import type { GuardName } from './sabotage.js';
 
 const pointsPerProcess = 4;
 const lookEveryMs = 100;
+/** On a tour, in this order. */
+const stages = [/^(complete|part|spill|end|clean)\./, /./];
 
 export interface ArmoryOptions {
   random: Random;
@@ -45,7 +48,8 @@ export class Armory {
     this.#endMs = endMs;
   }
 
-  arm(): Arms {
+  /** For the server with this number, from 0. */
+  arm(server: number): Arms {
     const { sabotage, mode, random } = this.#options;
     const now = Date.now();
     const arms: Arms = { sabotage, fromMs: 0, untilMs: this.#endMs, points: {}, faults: this.#file };
@@ -55,7 +59,7 @@ export class Armory {
     const unmet = this.unmet();
     const chosen =
       mode === 'tour'
-        ? unmet
+        ? nextStops(unmet, server)
         : random.shuffled(unmet.length > 0 ? unmet : this.points).slice(0, pointsPerProcess);
     for (const point of chosen) arms.points[point] = mode === 'tour' ? 'kill' : this.#drawAction();
     if (mode === 'chance') arms.fromMs = now + random.between(1_500, 5_000);
@@ -94,6 +98,14 @@ export class Armory {
       if (line.action === 'freeze') this.#frozen.set(line.pid, line.at);
     }
   }
+}
+
+/** Every second point of the stage, so that two servers do not wait for the same; what is left over is for both. */
+function nextStops(unmet: string[], server: number): string[] {
+  const stage = stages.find((shape) => unmet.some((name) => shape.test(name)));
+  const points = stage ? unmet.filter((name) => stage.test(name)) : [];
+  const mine = points.filter((_, i) => i % 2 === server % 2);
+  return mine.length > 0 ? mine : points;
 }
 
 /** Read from the compiled sources: a list by hand would forget the newest one. */

@@ -11,8 +11,6 @@ import { readPart } from './part.js';
 import { sendFile } from './sendFile.js';
 import { bytesOf, drawFile, sha256Of } from './shapes.js';
 
-/** Nothing is broken any more by then: what is not completed in that time is stuck. */
-const finishWithinMs = 75_000;
 const lookEveryMs = 20;
 
 const part = readPart();
@@ -24,7 +22,7 @@ let count = 0;
 let stopping = false;
 process.once('SIGTERM', () => {
   stopping = true;
-  setTimeout(() => hurry.abort(), finishWithinMs).unref();
+  setTimeout(() => hurry.abort(), part.finishWithinMs).unref();
 });
 
 while (!stopping) {
@@ -37,7 +35,7 @@ process.exit(0);
 
 function begin(): void {
   const key = `${part.name}-${process.pid}-${++count}`;
-  const file = drawFile(random, key);
+  const file = drawFile(random, key, part.repeatShare);
   const { path, size, shape } = file;
   const bytes = bytesOf(file);
   underWay.set(key, size);

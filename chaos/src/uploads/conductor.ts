@@ -24,12 +24,15 @@ import type { Stage, StoreKind } from './stage.js';
 
 const openingMs = 40_000;
 const openingFiles = 3;
-const quietMs = 60_000;
+const quietMs = 90_000;
 /** A guard that is missing leaves things behind for ever: no need to wait for them. */
 const sabotagedQuietMs = 14_000;
+/** What clients have to finish what they have begun; on a busy machine that takes long. */
+const finishMs = 100_000;
+const sabotagedFinishMs = 15_000;
 const lookEveryMs = 100;
 const serverEndsWithinMs = 20_000;
-const clientEndsWithinMs = 90_000;
+const clientEndsWithinMs = 110_000;
 const serverRoles = ['api,uploads,relay', 'api,uploads'];
 const clients = 2;
 
@@ -135,7 +138,7 @@ function evidenceFolder({ seed, store, sabotage, tour: touring }: RunOptions): s
 
 async function cast(
   stage: Stage,
-  { seed }: RunOptions,
+  { seed, sabotage }: RunOptions,
   folder: string,
   faults: Journal<FaultLine>,
   armory: Armory,
@@ -146,7 +149,7 @@ async function cast(
     const place = await stage.openPlace(roles);
     const command = () => ({
       args: ['--import', here('arm.js'), here('../../../../apps/server/dist/src/main.js')],
-      env: { ...place.env, CHAOS_ARMS: JSON.stringify(armory.arm()) },
+      env: { ...place.env, CHAOS_ARMS: JSON.stringify(armory.arm(i)) },
     });
     const name = `server-${i + 1}`;
     servers.push(
@@ -156,7 +159,16 @@ async function cast(
   const urls = servers.map(({ place }) => place!.url);
   const others = Array.from({ length: clients }, (_, i): Player => {
     const name = `client-${i + 1}`;
-    const part: Part = { name, folder, seed, servers: urls, concurrency: 5, bytesUnderWay: 20 * 1_048_576 };
+    const part: Part = {
+      name,
+      folder,
+      seed,
+      servers: urls,
+      concurrency: 5,
+      bytesUnderWay: 20 * 1_048_576,
+      repeatShare: sabotage ? 0.9 : 0.3,
+      finishWithinMs: sabotage ? sabotagedFinishMs : finishMs,
+    };
     const command = () => ({ args: [here('clientProcess.js'), JSON.stringify(part)], env: {} });
     return new Player({ role: 'client', name, folder, faults, command, endsWithinMs: clientEndsWithinMs });
   });

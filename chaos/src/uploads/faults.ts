@@ -10,6 +10,8 @@ import type { Stage } from './stage.js';
 
 const firstStrikeMs = 500;
 const pausesMs = [250, 900] as const;
+/** How often a server is hit while another one is not well. Mostly one is left, or nothing would be uploaded at all. */
+const allAtOnceShare = 0.1;
 /** A trap that nothing springs is given up. */
 const trapMs = 800;
 
@@ -283,9 +285,10 @@ export function mend({ stage, players }: Scene): void {
 }
 
 function choose({ players }: Scene, random: Random, role: Player['role']): Player | undefined {
-  const free = players.filter(
-    (player) => player.role === role && !player.troubled && player.pid !== undefined,
-  );
+  const peers = players.filter((player) => player.role === role);
+  const isWell = (player: Player) => !player.troubled && (role === 'client' || player.isUp);
+  if (role === 'server' && !peers.every(isWell) && !random.chance(allAtOnceShare)) return undefined;
+  const free = peers.filter((player) => !player.troubled && player.pid !== undefined);
   return free.length > 0 ? random.pick(free) : undefined;
 }
 

@@ -25,7 +25,8 @@ export async function untilQuiet(
       databaseUrl,
     );
     const attention = Number(await redis.command('ZCARD', 'sluice:{uploads:0}:attention'));
-    const jobs = Number(await redis.command('HLEN', 'sluice:{uploads:0}:jobs'));
+    const dead = Number(await redis.command('ZCARD', 'sluice:{uploads:0}:dead'));
+    const jobs = Number(await redis.command('HLEN', 'sluice:{uploads:0}:jobs')) - dead;
     const frames = (await chunks.command('KEYS', '*')) as string[];
     const waiting = { ...row!, attention, jobs };
     const left = Object.entries(waiting).filter(([, count]) => Number(count) > 0);

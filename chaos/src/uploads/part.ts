@@ -9,6 +9,10 @@ export interface Part {
   concurrency: number;
   /** Bytes that all files under way may have together, at most one file more. */
   bytesUnderWay: number;
+  /** How many of the files that come in pieces have pieces that are sent twice at once. */
+  repeatShare: number;
+  /** When nothing is broken any more: what is not completed in that time is stuck. */
+  finishWithinMs: number;
 }
 
 export function readPart(): Part {

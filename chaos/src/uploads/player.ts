@@ -10,6 +10,7 @@ import { files } from './evidence.js';
 import type { Place } from './stage.js';
 
 const comesBackAfterMs = 150;
+const upWithinMs = 1_000;
 
 export interface Casting {
   role: 'server' | 'client';
@@ -29,6 +30,8 @@ export class Player {
   readonly place: Place | undefined;
   /** A fault is at work on it; one at a time. */
   troubled = false;
+  /** Of a server: it answers. */
+  isUp = false;
   readonly #casting: Casting;
   #child: ChildProcess | undefined;
   #curtain = false;
@@ -56,10 +59,12 @@ export class Player {
     closeSync(log);
     this.#child = child;
     const pid = child.pid!;
+    if (this.place) void this.#untilUp(child, Number(this.place.env['SLUICE_PORT']));
     faults.write({ f: 'birth', at: Date.now(), pid, name, role });
     child.once('exit', (code, signal) => {
       faults.write({ f: 'death', at: Date.now(), pid, name, how: String(signal ?? code) });
       this.#child = undefined;
+      this.isUp = false;
       if (!this.#curtain) setTimeout(() => this.#comeBack(), comesBackAfterMs);
     });
   }
@@ -82,6 +87,16 @@ export class Player {
     const inTime = await Promise.race([ended, sleep(this.#casting.endsWithinMs, false)]);
     if (!inTime) child.kill('SIGKILL');
     return inTime;
+  }
+
+  async #untilUp(child: ChildProcess, port: number): Promise<void> {
+    while (this.#child === child && !this.isUp) {
+      const reply = await fetch(`http://127.0.0.1:${port}/healthz`, {
+        signal: AbortSignal.timeout(upWithinMs),
+      }).catch(() => undefined);
+      if (this.#child === child) this.isUp = reply?.status === 200;
+      await sleep(comesBackAfterMs);
+    }
   }
 
   #comeBack(): void {

@@ -9,7 +9,7 @@ import { sha256Of } from './shapes.js';
 import type { File } from './shapes.js';
 
 const shortPauseMs = 80;
-const longPauseMs = 400;
+const longPauseMs = 300;
 const piecesAtOnce = 3;
 /** Longer than what makes a service move the bytes of an idle upload, shorter than what makes it expire. */
 const restMs = 3_500;
@@ -203,8 +203,8 @@ function sendPiece(
     : bytes.subarray(from, to);
   const digest = shape.digests && { 'content-digest': digestOf(piece) };
   if (shape.by === 'chunks') {
-    // An unknown length ends with the last chunk, or is said afterwards.
-    const isLast = !shape.knownSize && to === size && random.chance(0.7);
+    // An unknown length ends with the last chunk, or is said afterwards; a short chunk must be the last one.
+    const isLast = !shape.knownSize && to === size && (shape.fixedChunks || random.chance(0.7));
     const path = `/v1/uploads/${id}/chunks/${number}${isLast ? '?last=true' : ''}`;
     const what = forged ? 'forgery' : isLast ? 'last chunk' : 'chunk';
     return http.ask({ what, method: 'PUT', path, headers: { ...digest }, bytes: piece });
@@ -244,7 +244,7 @@ function isEnd(state: string): boolean {
 }
 
 async function pauseAfter(status: number | undefined): Promise<void> {
-  await sleep(status === 429 || status === 503 ? longPauseMs : shortPauseMs);
+  await sleep(status === undefined || status === 429 || status === 503 ? longPauseMs : shortPauseMs);
 }
 
 function digestOf(bytes: Uint8Array): string {

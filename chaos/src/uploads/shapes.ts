@@ -80,7 +80,7 @@ const mix: Mix = [
 ];
 
 /** The same generator draws the same files. */
-export function drawFile(random: Random, key: string): File {
+export function drawFile(random: Random, key: string, repeatShare: number): File {
   const weights = mix.reduce((sum, [weight]) => sum + weight, 0);
   let ticket = random.between(1, weights);
   const [, size, part] = mix.find(([weight]) => (ticket -= weight) <= 0)!;
@@ -88,7 +88,7 @@ export function drawFile(random: Random, key: string): File {
   shape.digests = random.chance(0.4);
   shape.declares = random.chance(0.3);
   if (shape.by !== 'whole') {
-    shape.repeats = random.chance(0.3);
+    shape.repeats = random.chance(repeatShare);
     const turn = random.next();
     shape.halfway = turn < 0.08 ? 'cancels' : turn < 0.16 ? 'walks away' : turn < 0.26 ? 'rests' : 'goes on';
     // A forged chunk may be taken for the true one if Redis has lost that: the digest of the file tells them apart.

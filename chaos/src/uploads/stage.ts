@@ -18,7 +18,7 @@ import type { PostgresServer, Proxy, RedisServer, S3Faults, Versitygw } from '@s
 export type StoreKind = 's3' | 'disk';
 
 /** Short, so that a run of seconds sees uploads that rest, expire and change hands. */
-const idleMs = 8_000;
+const idleMs = 10_000;
 const spillMs = 2_000;
 export const leaseMs = 2_000;
 /** Not enough for all: some are told to come back later. */

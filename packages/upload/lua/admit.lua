@@ -61,4 +61,6 @@ end
 redis.call('HSET', attempts, attempt, text(need) .. ' ' .. text(now + attemptMs) .. ' ' .. frames)
 redis.call('PEXPIRE', attempts, tonumber(upload.idle_ms) + 86400000)
 charge(upload, need)
+-- If nothing comes of it, nobody else would look before the upload expires.
+look_by(now + attemptMs + 1)
 return 'OK'

@@ -10,7 +10,7 @@ if not upload then return { 'GONE' } end
 if not is_open(upload) then return { 'ENDED' } end
 local stop = tonumber(start) + tonumber(length)
 local member = table.concat({ start, length, '*' .. key, '0', '0', name }, ' ')
-if redis.call('ZSCORE', held, member) then return { 'OK', unpack(freed_before(extents)) } end
+if redis.call('ZSCORE', held, member) then return { 'OK', unpack(undropped()) } end
 local members = redis.call('ZRANGE', held, start, '(' .. text(stop), 'BYSCORE')
 if table.concat(members, '\n') ~= extents then return { 'STALE' } end
 local freed = {}

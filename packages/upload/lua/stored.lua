@@ -10,7 +10,7 @@ if not upload then return { 'GONE' } end
 local function all() return (upload.expected_size ~= '' and upload.stored_bytes == upload.expected_size) and '1' or '' end
 local record = table.concat({ length, crc64, etag, key }, ' ')
 local known = redis.call('HGET', parts, part)
-if known == record then return { 'OK', all(), unpack(freed_before(extents)) } end
+if known == record then return { 'OK', all(), unpack(undropped()) } end
 if known then return { 'DONE', all() } end
 if not is_open(upload) then return { 'ENDED' } end
 local stop = tonumber(start) + tonumber(length)

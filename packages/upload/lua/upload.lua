@@ -118,13 +118,17 @@ local function charge(upload, bytes)
   redis.call('HSET', state, 'charged', upload.charged)
 end
 
--- An attempt whose frames nobody needs any more. The caller deletes them; they would expire otherwise.
+-- An attempt whose frames nobody needs any more. The caller drops them; until that is done, `attempts` names them with a "!".
 local function free(upload, attempt, freed)
   local paid = redis.call('HGET', attempts, attempt)
   if not paid then return end
   redis.call('HDEL', attempts, attempt, attempt .. ':refs')
   charge(upload, -tonumber(paid:match('^%d+')))
-  if freed then freed[#freed + 1] = attempt .. ' ' .. paid:match('(%d+)$') end
+  if freed then
+    local frames = paid:match('(%d+)$')
+    redis.call('HSET', attempts, '!' .. attempt, frames)
+    freed[#freed + 1] = attempt .. ' ' .. frames
+  end
 end
 
 -- Attempts of processes that died: their frames have expired.
@@ -152,13 +156,12 @@ local function drop_reference(upload, source, freed)
   end
 end
 
--- The frames of extents that were let go before, for a caller who asks again because the first answer got lost.
-local function freed_before(extents)
+-- Frames that nobody needs and nobody has dropped: the caller before died, or its answer got lost.
+local function undropped()
   local freed = {}
-  for length, source, frame_bytes, start in extents:gmatch('%d+ (%d+) ([^*%s]%S*) (%d+) (%d+) %S+') do
-    if redis.call('HEXISTS', attempts, source) == 0 then
-      freed[#freed + 1] = source .. ' ' .. text(math.ceil((start + length) / tonumber(frame_bytes)))
-    end
+  local all = redis.call('HGETALL', attempts)
+  for i = 1, #all, 2 do
+    if all[i]:sub(1, 1) == '!' then freed[#freed + 1] = all[i]:sub(2) .. ' ' .. all[i + 1] end
   end
   return freed
 end

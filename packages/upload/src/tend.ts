@@ -11,14 +11,12 @@ import { keysOf } from './keys.js';
 import { partAt, partNumbered, type PartPlan } from './plan.js';
 import { scripts } from './scripts.js';
 import { spill } from './spill.js';
-import { readExtents, readState, readWindow, type Extent } from './state.js';
+import { readAttempts, readExtents, readState, readWindow, type Extent } from './state.js';
 import { ask } from './work.js';
-import { keepFrames } from './writePart.js';
+import { dropFrames, keepFrames } from './writePart.js';
 
 const lookEveryMs = 2_000;
 const atOnce = 200;
-/** Handed out again if nobody has done anything about it by then. */
-const handedOutMs = 30_000;
 /** How often the records are asked for uploads that Redis has forgotten; oftener where uploads expire sooner. */
 const longestOrphansEveryMs = 600_000;
 const orphansAtOnce = 1_000;
@@ -36,19 +34,26 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
     return;
   }
   if (state.status !== 'PENDING' && state.status !== 'UPLOADING' && state.status !== 'COMPLETING') {
-    await cleanUp(engine, state);
-    await runScript(engine, 'forget', id, { id });
-    return;
+    return cleanUpEnded(engine, id);
   }
   if (state.ending) {
     const { status, code, reason } = state.ending;
-    return end(engine, id, status as End, code, reason);
+    await end(engine, id, status as End, code, reason);
+    return cleanUpEnded(engine, id);
   }
-  if (state.status === 'COMPLETING' || (state.size !== undefined && state.storedBytes === state.size))
-    return complete(engine, id, signal);
+  if (state.status === 'COMPLETING' || (state.size !== undefined && state.storedBytes === state.size)) {
+    await complete(engine, id, signal);
+    return cleanUpEnded(engine, id);
+  }
   const nowMs = await redisNow(engine);
   const quietMs = nowMs - state.updatedAt;
-  if (quietMs >= state.idleMs) return expire(engine, id);
+  // Who has sent everything is not idle: it is us who take long.
+  const isAllThere = state.size !== undefined && state.receivedBytes === state.size;
+  if (quietMs >= state.idleMs && !isAllThere) {
+    await expire(engine, id);
+    return cleanUpEnded(engine, id);
+  }
+  await dropFrames(engine, id, await readAttempts(engine, id, 'freed'));
   const extents = await readExtents(engine, id);
   await keepFrames(engine, id, [...extents, ...(await readWindow(engine, id))]);
   const full = fullParts(state, extents, state.size);
@@ -63,7 +68,17 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
     nowMs + soonestMs,
   );
   const updatedAt = state.updatedAt;
-  await runScript(engine, 'tended', id, { id, updatedAt, isQuiet: isQuiet ? '1' : '', nextAt });
+  const args = { id, updatedAt, isQuiet: isQuiet ? '1' : '', nextAt };
+  const [, ...undropped] = await runScript(engine, 'tended', id, args);
+  await dropFrames(engine, id, undropped);
+}
+
+/** Nothing is left of an upload that has ended, and nobody looks at it again. */
+async function cleanUpEnded(engine: Engine, id: string): Promise<void> {
+  const state = await readState(engine, id);
+  if (!state || ['PENDING', 'UPLOADING', 'COMPLETING'].includes(state.status)) return;
+  await cleanUp(engine, state);
+  await runScript(engine, 'forget', id, { id });
 }
 
 /** Parts whose bytes are all buffered. */
@@ -113,7 +128,7 @@ export class Caretaker {
     await this.#looking;
   }
 
-  /** One round: whoever is due gets a job. */
+  /** One round: whoever is due gets a job, and what nobody needs is deleted. */
   async look(): Promise<void> {
     const { settings, redis } = this.#engine;
     for (let partition = 0; partition < settings.partitions; partition++) {
@@ -121,7 +136,8 @@ export class Caretaker {
       const due = (await redis.run(
         scripts.overdue,
         { attention },
-        { limit: atOnce, pauseMs: handedOutMs },
+        // Handed out again if nobody has done anything about it by then.
+        { limit: atOnce, pauseMs: 2 * settings.lookAgainMs },
       )) as Buffer[];
       for (const id of due) await ask(this.#engine, { do: 'tend', upload: String(id) });
     }

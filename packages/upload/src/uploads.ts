@@ -59,7 +59,7 @@ export const defaultSettings: Settings = {
   maxChunks: 100_000,
   preferredPartBytes,
   windowChunks: 64,
-  partMemoryBytes: 96 * 1_048_576,
+  partMemoryBytes: 128 * 1_048_576,
   wholeBytes: preferredPartBytes,
 };
 
@@ -94,7 +94,8 @@ export class Uploads {
         logger,
       }),
       hashes: new PassingHashes(),
-      partMemory: new PartMemory(settings.partMemoryBytes, settings.preferredPartBytes),
+      partMemory: new PartMemory(settings.partMemoryBytes),
+      drives: new Map(),
       metrics: new UploadMetrics(),
       logger,
       settings,

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { failPoint, isSluiceError } from '@sluice/base';
 import { crc64 as crcOf, type ObjectStore } from '@sluice/store';
-import { runScript, type Engine } from './engine.js';
+import { keysFor, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
 import { ensureMultipart, forgetMultipart } from './place.js';
@@ -185,12 +185,15 @@ export async function keepFrames(
   await Promise.all([...counts].map(([attempt, count]) => engine.frames.keep(id, attempt, count, true)));
 }
 
-/** `freed` as the scripts say it: attempt and number of frames. What is not dropped now expires. */
+/** `freed` as the scripts say it: attempt and number of frames. What is not dropped now is dropped by whoever looks. */
 export async function dropFrames(engine: Engine, id: string, freed: string[]): Promise<void> {
-  await Promise.all(
+  if (freed.length === 0) return;
+  const names = await Promise.all(
     freed.map(async (line) => {
       const [attempt, count] = line.split(' ');
       await engine.frames.drop(id, attempt!, Number(count));
+      return `!${attempt}`;
     }),
   );
+  await engine.redis.call('HDEL', [keysFor(engine, id)!.attempts, ...names]);
 }

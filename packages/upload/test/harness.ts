@@ -91,7 +91,7 @@ export async function startService(
       redis: redis.url,
       records,
       storeOf: store,
-      logger: consoleLogger({ level: 'warn' }),
+      logger: consoleLogger({ level: 'error' }),
       ...rest,
       ...more,
       settings: { prefix, ...rest.settings, ...more.settings },

@@ -1,0 +1,50 @@
+// A process that takes one upload through, or ends it, and is killed at one fail point on the way. `crash.test.ts` starts it and goes
+// on where it stopped. Its only argument is a JSON object; it prints the id of its upload as soon as it knows it.
+import { armFailPoints } from '@sluice/base';
+import { openRecords } from '@sluice/records';
+import { DiskStore } from '@sluice/store';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseDigest, Uploads, type Settings } from '../src/index.js';
+import { begin, bytesOf, ended, send, sendRange, sha256, stream, tenant } from './harness.js';
+
+export interface CrashPlan {
+  point: string;
+  act: 'upload' | 'file' | 'cancel' | 'expire';
+  redis: string;
+  database: string;
+  folder: string;
+  settings: Partial<Settings>;
+  size: number;
+}
+
+const plan = JSON.parse(process.argv[2]!) as CrashPlan;
+const bytes = bytesOf(plan.size);
+const uploads = new Uploads({
+  redis: plan.redis,
+  records: await openRecords({ url: plan.database }),
+  storeOf: new DiskStore({ folder: plan.folder, fsync: false }),
+  settings: plan.settings,
+  hooks: { afterComplete: () => {} },
+});
+await uploads.start();
+armFailPoints((name) => (name === plan.point ? 'kill' : undefined));
+if (plan.act === 'file') {
+  await uploads.store({ tenant, drive: 'main', path: 'f' }, stream(bytes), bytes.length);
+} else {
+  const { id } = await begin(uploads, 'f', { size: bytes.length, idempotencyKey: 'once' });
+  process.stdout.write(`${id}\n`);
+  // Whole parts, a tail that waits for its rest until it is staged, and the rest.
+  const end = plan.act === 'upload' ? bytes.length : bytes.length - 100_000;
+  await sendRange(uploads, id, bytes, 0, 2_300_000);
+  if (plan.act === 'upload' && plan.point.startsWith('spill')) await pause(20_000);
+  const digest = parseDigest(
+    `sha-256=:${Buffer.from(sha256(bytes.subarray(2_300_000, end)), 'hex').toString('base64')}:`,
+  );
+  await send(uploads, id, { offset: 2_300_000 }, bytes.subarray(2_300_000, end), digest);
+  if (plan.act === 'cancel') await uploads.cancel(id);
+  await ended(uploads, id);
+  await pause(10_000);
+}
+// The point was not on the way.
+await pause(500);
+process.exit(0);

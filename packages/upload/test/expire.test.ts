@@ -1,0 +1,160 @@
+// Uploads that nobody goes on with leave nothing behind; what ended stays readable; what is not ours is not touched.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startRedis, waitUntil } from '@sluice/testbed';
+import {
+  begin,
+  bytesOf,
+  contentOf,
+  ended,
+  mebibyte,
+  nothingLeftBut,
+  objectOf,
+  quick,
+  remainsOf,
+  sendMissing,
+  sendRange,
+  servers,
+  sha256,
+  startService,
+  stopServers,
+  stream,
+  tenant,
+  type Service,
+} from './harness.js';
+
+after(stopServers);
+const bytes = bytesOf(2 * mebibyte + 500_000);
+
+/** Rounds of looking after, until the condition holds. */
+function tendUntil({ uploads }: Service, what: string, holds: () => Promise<boolean>): Promise<void> {
+  return waitUntil(what, async () => {
+    await uploads.tend();
+    return holds();
+  });
+}
+
+test('an idle upload expires and leaves nothing in Redis or in the store', async (t) => {
+  const service = await startService(t, { settings: { ...quick, idleMs: 600 } });
+  const { uploads } = service;
+  const { id } = await begin(uploads, 'f', { size: bytes.length });
+  await sendRange(uploads, id, bytes, 0, mebibyte + 300_000);
+  assert.equal((await remainsOf(service)).multiparts.length, 1);
+  await tendUntil(service, 'it expires', async () => (await uploads.status(id)).state === 'EXPIRED');
+  await nothingLeftBut(service, []);
+  await assert.rejects(sendRange(uploads, id, bytes, 0, 10), { code: 'UPLOAD_ENDED' });
+  assert.equal(await service.records.nodes.getByPath(tenant, 'main', 'f'), undefined);
+});
+
+test('an upload that goes on does not expire, however old it is', async (t) => {
+  const { uploads } = await startService(t, { settings: { ...quick, idleMs: 700 } });
+  const { id } = await begin(uploads, 'f', { size: 500_000 });
+  for (let at = 0; at < 500_000; at += 100_000) {
+    await sendRange(uploads, id, bytes.subarray(0, 500_000), at, at + 100_000);
+    await pause(300);
+    await uploads.tend();
+  }
+  assert.equal((await ended(uploads, id)).state, 'COMPLETED');
+});
+
+test('an idle tail leaves Redis for a staging object, and the upload then completes with the right digest', async (t) => {
+  const service = await startService(t, { settings: { ...quick, spillAfterMs: 200, lookAgainMs: 100 } });
+  const { uploads } = service;
+  const { id } = await begin(uploads, 'f', { size: bytes.length, sha256: sha256(bytes) });
+  await sendRange(uploads, id, bytes, 0, 200_000);
+  await sendRange(uploads, id, bytes, 200_000, 400_000);
+  await sendRange(uploads, id, bytes, 1_200_000, 1_500_000);
+  await tendUntil(service, 'it takes no room in Redis', async () => {
+    const { used, frames, objects } = await remainsOf(service);
+    return used === 0 && frames.length === 0 && objects.length === 2;
+  });
+  const { receivedBytes, missing } = await uploads.status(id);
+  assert.equal(receivedBytes, 700_000);
+  assert.deepEqual(missing, [
+    [400_000, 1_199_999],
+    [1_500_000, bytes.length - 1],
+  ]);
+  const { state, result } = await sendMissing(uploads, id, bytes);
+  assert.equal(state, 'COMPLETED');
+  assert.equal(result!.sha256, sha256(bytes));
+  assert.deepEqual(await contentOf(service, 'f'), bytes);
+  await nothingLeftBut(service, [await objectOf(service, 'f')]);
+});
+
+test('a quiet upload with nothing in Redis gives its reservation back', async (t) => {
+  const service = await startService(t, { settings: { ...quick, spillAfterMs: 200, lookAgainMs: 100 } });
+  const { uploads } = service;
+  const { id } = await begin(uploads, 'f', { size: bytes.length });
+  await sendRange(uploads, id, bytes, 0, 300_000);
+  await sendRange(uploads, id, bytes, 300_000, mebibyte);
+  await waitUntil('the part is stored', async () => (await uploads.status(id)).storedBytes === mebibyte);
+  assert.ok((await remainsOf(service)).used > 0);
+  await tendUntil(service, 'nothing is reserved', async () => (await remainsOf(service)).used === 0);
+  assert.equal((await sendMissing(uploads, id, bytes)).result!.sha256, sha256(bytes));
+});
+
+test('the result stays readable for at least an hour', async (t) => {
+  const service = await startService(t, { settings: { ...quick, keepMs: 1_000 } });
+  const { uploads, link, keys } = service;
+  const { id } = await begin(uploads, 'f', { size: 1_000 });
+  await sendRange(uploads, id, bytes.subarray(0, 1_000), 0);
+  const { result } = await ended(uploads, id);
+  await nothingLeftBut(service, [await objectOf(service, 'f')]);
+  const ttl = Number(await link.call('PTTL', [keys(id).state]));
+  assert.ok(ttl > 3_590_000 && ttl <= 3_600_000, `${ttl}`);
+  assert.equal(result!.sha256, sha256(bytes.subarray(0, 1_000)));
+});
+
+test('uploads that Redis forgot are ended, and only their own multipart uploads and objects are removed', async (t) => {
+  const redisServer = await startRedis();
+  t.after(() => redisServer.stop());
+  const service = await startService(t, { redisServer, settings: { ...quick, idleMs: 500 } });
+  const { store, uploads, another, database } = service;
+  const kept = await uploads.store(
+    { tenant, drive: 'main', path: 'kept' },
+    stream(bytes.subarray(0, 50)),
+    50,
+  );
+  assert.equal(kept.size, 50);
+  await store.put('somebody/else', Buffer.from('x'));
+  const foreign = await store.createMultipart('somebody/elses');
+  const { id } = await begin(uploads, 'f', { size: bytes.length });
+  await sendRange(uploads, id, bytes, 0, mebibyte);
+  await redisServer.command('FLUSHALL');
+  await pause(600);
+  // A fresh process asks the records at once.
+  const fresh = await another();
+  await fresh.tend();
+  const { postgres } = await servers();
+  await waitUntil('it is ended', async () => {
+    await fresh.tend();
+    const rows = await postgres.query('SELECT status FROM uploads WHERE id = $1', [id], database);
+    return rows[0]!['status'] === 'EXPIRED';
+  });
+  await waitUntil('its parts are gone', async () => (await store.listMultiparts('')).length === 1);
+  assert.deepEqual(
+    (await store.listMultiparts('')).map((multipart) => multipart.id),
+    [foreign.id],
+  );
+  const { objects } = await store.list('');
+  assert.deepEqual(
+    objects.map(({ key }) => key).sort(),
+    [await objectOf(service, 'kept'), 'somebody/else'].sort(),
+  );
+});
+
+test('the objects of files that were replaced or deleted are removed from the store', async (t) => {
+  const service = await startService(t, { settings: quick });
+  const { uploads, records } = service;
+  const put = (path: string, seed: number) =>
+    uploads.store({ tenant, drive: 'main', path }, stream(bytesOf(999, seed)), 999);
+  const first = await put('a', 1);
+  await put('b', 2);
+  await put('a', 3);
+  const b = await records.nodes.getByPath(tenant, 'main', 'b');
+  await records.nodes.delete({ tenant, id: b!.id });
+  await tendUntil(service, 'nothing is doomed', async () => (await records.doomed.list()).length === 0);
+  await nothingLeftBut(service, [await objectOf(service, 'a')]);
+  assert.notEqual(first.sha256, sha256(await contentOf(service, 'a')));
+});
