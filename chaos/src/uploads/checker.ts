@@ -121,7 +121,7 @@ function checkFiles(evidence: Evidence): string[] {
     if (row.status === 'COMPLETED' && !intent) objections.push(`nobody meant to send upload ${row.id}`);
     if (row.status !== 'COMPLETED' || !intent) continue;
     const { size, sha256 } = row.result!;
-    if (Number(size) !== intent.size || sha256 !== intent.sha256)
+    if (size !== intent.size || sha256 !== intent.sha256)
       objections.push(
         `upload ${row.id} of ${intent.key} has ${size} bytes ${sha256}, sent were ${intent.size}`,
       );
@@ -258,7 +258,7 @@ function figuresOf(evidence: Evidence): Record<string, number> {
   const ends = grouped(books.uploads, ({ status }) => status);
   const answers = linesOf(evidence, 'answer');
   const points = new Set(faults.flatMap((line) => (line.f === 'point' ? [line.point] : [])));
-  const bytes = (ends.get('COMPLETED') ?? []).reduce((sum, { result }) => sum + Number(result!.size), 0);
+  const bytes = (ends.get('COMPLETED') ?? []).reduce((sum, { result }) => sum + result!.size, 0);
   const servers = new Set(
     faults.flatMap((line) => (line.f === 'birth' && line.role === 'server' ? [line.pid] : [])),
   );

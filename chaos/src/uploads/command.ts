@@ -6,7 +6,6 @@ import { faultNames, faults } from './faults.js';
 import type { FaultName } from './faults.js';
 import { guards } from './sabotage.js';
 import type { GuardName } from './sabotage.js';
-import type { StoreKind } from './stage.js';
 
 const shownViolations = 20;
 
@@ -91,7 +90,7 @@ function readCommandLine(args: string[]): RunOptions | string {
     return {
       seed,
       seconds,
-      store: store as StoreKind,
+      store,
       only: only as (FaultName | 'point')[],
       tour,
       sabotage: sabotage as GuardName | undefined,

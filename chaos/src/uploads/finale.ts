@@ -28,9 +28,9 @@ export async function untilQuiet(
     const dead = Number(await redis.command('ZCARD', 'sluice:{uploads:0}:dead'));
     const jobs = Number(await redis.command('HLEN', 'sluice:{uploads:0}:jobs')) - dead;
     const frames = (await chunks.command('KEYS', '*')) as string[];
-    const waiting = { ...row!, attention, jobs };
+    const waiting: Record<string, unknown> = { ...row, attention, jobs };
     const left = Object.entries(waiting).filter(([, count]) => Number(count) > 0);
     // Frames that nobody committed take a minute; they are not waited for, and the checker knows them.
-    return left.map(([name, count]) => `${count} ${name} (and ${frames.length} frames)`);
+    return left.map(([name, count]) => `${String(count)} ${name} (and ${frames.length} frames)`);
   }
 }

@@ -66,7 +66,8 @@ export class Http {
       });
       const { status } = reply;
       this.#log.write({ e: 'answer', at: Date.now(), key: this.#key, what: 'download', status });
-      return status === 200 ? Buffer.from(await reply.arrayBuffer()) : void (await reply.body?.cancel());
+      const bytes = Buffer.from(await reply.arrayBuffer());
+      return status === 200 ? bytes : undefined;
     } catch {
       return undefined;
     }
