@@ -1,5 +1,5 @@
 // `npm run chaos -- --seconds N --seed S`: reads the command line, runs, and says what came of it. The last line is the sum; the exit
-// code is 0 only if the checker had nothing to object.
+// code is 0 only if the checker had nothing to object. `npm run chaos -- uploads …` does the same to uploads (see uploads/command.ts).
 import { parseArgs } from 'node:util';
 import { conduct } from './conductor.js';
 import type { RunOptions, RunReport } from './conductor.js';
@@ -9,10 +9,11 @@ import { guards } from './sabotage.js';
 import type { GuardName } from './sabotage.js';
 import { topologies } from './stage.js';
 import type { Topology } from './stage.js';
+import { runUploads } from './uploads/command.js';
 
 const shownViolations = 20;
 
-const usage = `usage: npm run chaos -- [options]
+const usage = `usage: npm run chaos -- [options]      (npm run chaos -- uploads --help for those of uploads)
   --seconds N        how long things break (default 30)
   --seed S           draws the same plan again (default: a new one)
   --topology T       ${topologies.join(', ')} (default single)
@@ -26,6 +27,7 @@ faults:
 ${faultNames.map((name) => `  ${name.padEnd(18)} ${faults[name].what}`).join('\n')}`;
 
 const args = process.argv.slice(2);
+if (args[0] === 'uploads') process.exit(await runUploads(args.slice(1)));
 if (args.includes('--help')) {
   process.stdout.write(`${usage}\n`);
   process.exit(0);

@@ -41,7 +41,8 @@ const DATABASE = 'postgres';
 const LOWEST_PORT = 12_000;
 const PORT_COUNT = 20_000;
 const PORT_TRIES = 100;
-const START_TRIES = 5;
+/** How long a start that failed for a passing reason is tried again. */
+const START_AGAIN_MS = 30_000;
 const PASSWORD_BYTES = 24;
 const KEPT_LOG_LINES = 20;
 const STILL_STARTING_MS = 5_000;
@@ -76,20 +77,29 @@ export async function startPostgresProcess(options: PostgresProcessOptions): Pro
     await endOrphan(folder, options.logger);
     const runProgram = preparePrograms(folder);
     const password = await initialise(folder, runProgram);
-    for (let tries = 1; ; tries++) {
+    const giveUpMs = performance.now() + START_AGAIN_MS;
+    for (;;) {
       const postgres = new OwnPostgres(runProgram, folder, await freePort(), password, lock, options.logger);
       try {
         await postgres.launch();
         return postgres;
       } catch (error) {
-        const lostRace = error instanceof Error && error.message.includes('Address already in use');
-        if (!lostRace || tries === START_TRIES) throw error;
+        if (!isPassing(error) || performance.now() > giveUpMs) throw error;
+        await sleep(LOOK_EVERY_MS);
       }
     }
   } catch (error) {
     lock.release();
     throw error;
   }
+}
+
+/**
+ * Somebody else took the port in the last moment; or a PostgreSQL was killed just before, and the processes that served its connections
+ * have not noticed yet: the data is theirs until they do.
+ */
+function isPassing(error: unknown): boolean {
+  return error instanceof Error && /Address already in use|shared memory block/.test(error.message);
 }
 
 function makeFolder(dataDir: string): string {

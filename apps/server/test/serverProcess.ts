@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { makeOwnedFolder, spawnOwned, waitUntil } from '@sluice/testbed';
 
+/** A first start makes a database, which takes its time on a busy machine. */
+const START_TIMEOUT_MS = 60_000;
 const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
 
 export interface ServerProcess {
@@ -38,10 +40,8 @@ export async function startServer(dataDir: string, env: Record<string, string> =
   const ended = once(child, 'close') as Promise<[number | null]>;
   let hasEnded = false;
   void ended.then(() => (hasEnded = true));
-  await waitUntil(
-    'the server runs or gives up',
-    () => hasEnded || /^(Handlers|Upload a file): .*\n$/m.test(output),
-  );
+  const runs = () => hasEnded || /^(Handlers|Upload a file): .*\n$/m.test(output);
+  await waitUntil('the server runs or gives up', runs, { timeoutMs: START_TIMEOUT_MS });
   if (hasEnded) throw Object.assign(new Error(output), { exitCode: (await ended)[0] });
   return {
     pid: child.pid!,

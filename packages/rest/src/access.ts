@@ -7,9 +7,9 @@
 //   nobody   without configured keys there is one tenant, and only this machine is answered
 //
 // Keys are kept and compared as SHA-256 digests, all of them every time: neither the length of a key nor where it differs can be
-// measured.
+// measured. A tenant whose last key was taken away is nobody any more: its tokens and links end with the keys.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import type { Limits } from '@sluice/records';
+import { checkName, checkPath, type Limits } from '@sluice/records';
 import { restErrors } from './errors.js';
 
 export interface TenantKey {
@@ -73,9 +73,9 @@ export class Access {
   identify(headers: Record<string, string | string[] | undefined>): Principal {
     const text = bearer(headers['authorization']) ?? single(headers['x-sluice-key']);
     if (text !== undefined) {
-      if (text.startsWith(tokenMark)) return this.#fromToken(text);
       const tenant = this.#tenantOf(text);
       if (tenant !== undefined) return this.#principal(tenant);
+      if (text.startsWith(tokenMark)) return this.#fromToken(text);
     }
     if (!this.isOpen || text !== undefined) throw restErrors.UNAUTHENTICATED();
     return this.#principal(defaultTenant);
@@ -84,7 +84,7 @@ export class Access {
   makeToken(principal: Principal, scope: Scope, expiresAt: Date): string {
     if (principal.scope) throw restErrors.FORBIDDEN({ reason: 'a token cannot make tokens' });
     const body: TokenBody = {
-      ...scope,
+      ...checkedScope(scope),
       tenant: principal.tenant,
       expires: Math.floor(expiresAt.getTime() / 1_000),
     };
@@ -109,17 +109,26 @@ export class Access {
     ) as [string, string, string, string];
     const right = this.#sign('link', [tenant, nodeId, expires, disposition].join('\n'));
     if (!sameText(signature, right)) throw restErrors.TOKEN_INVALID({ reason: 'its signature is wrong' });
-    if (Number(expires) * 1_000 < Date.now()) throw restErrors.TOKEN_INVALID({ reason: 'it has expired' });
+    if (!isAhead(Number(expires))) throw restErrors.TOKEN_INVALID({ reason: 'it has expired' });
+    this.#needTenant(tenant);
     return tenant;
   }
 
   #fromToken(token: string): Principal {
-    const [text, signature] = token.slice(tokenMark.length).split('.');
-    if (text === undefined || signature === undefined || !sameText(signature, this.#sign('token', text)))
+    const body = token.slice(tokenMark.length);
+    const text = body.slice(0, Math.max(0, body.indexOf('.')));
+    const signature = body.slice(text.length + 1);
+    if (!sameText(signature, this.#sign('token', text)))
       throw restErrors.TOKEN_INVALID({ reason: 'its signature is wrong' });
     const { tenant, expires, ...scope } = JSON.parse(Buffer.from(text, 'base64url').toString()) as TokenBody;
-    if (expires * 1_000 < Date.now()) throw restErrors.TOKEN_INVALID({ reason: 'it has expired' });
+    if (!isAhead(expires)) throw restErrors.TOKEN_INVALID({ reason: 'it has expired' });
+    this.#needTenant(tenant);
     return { ...this.#principal(tenant), scope };
+  }
+
+  #needTenant(tenant: string): void {
+    const isKnown = this.isOpen ? tenant === defaultTenant : this.#keys.some((key) => key.tenant === tenant);
+    if (!isKnown) throw restErrors.TOKEN_INVALID({ reason: 'whoever made it has no key any more' });
   }
 
   #tenantOf(key: string): string | undefined {
@@ -141,7 +150,20 @@ export class Access {
 
 const tokenMark = 'slt_';
 
-/** Refuses what a token does not cover. */
+/** The scope with its names as the records keep them, so that it is compared with what will be there. */
+function checkedScope({ drive, path, pathPrefix, ...rest }: Scope): Scope {
+  if (path !== undefined && pathPrefix !== undefined)
+    throw restErrors.REQUEST_INVALID({ reason: 'a token is for a path or for a pathPrefix, not for both' });
+  const folder = pathPrefix?.replace(/\/$/, '');
+  return {
+    ...rest,
+    drive: checkName(drive),
+    ...(path !== undefined && { path: checkPath(path) }),
+    ...(folder !== undefined && { pathPrefix: folder === '' ? '' : checkPath(folder) }),
+  };
+}
+
+/** Refuses what a token does not cover. The path is one that `checkPath` returned: nothing in it leads elsewhere. */
 export function checkScope({ scope }: Principal, drive: string, path: string): void {
   if (!scope) return;
   const isInside =
@@ -166,11 +188,16 @@ export function checkType({ rules, scope }: Principal, type: string | undefined)
   for (const allowed of [rules.types, scope?.types]) {
     if (!allowed) continue;
     const plain = (type ?? 'application/octet-stream').split(';')[0]!.trim().toLowerCase();
-    const isAllowed = allowed.some(
-      (rule) => rule === plain || (rule.endsWith('/*') && plain.startsWith(rule.slice(0, -1))),
-    );
+    const isAllowed = allowed
+      .map((rule) => rule.toLowerCase())
+      .some((rule) => rule === plain || (rule.endsWith('/*') && plain.startsWith(rule.slice(0, -1))));
     if (!isAllowed) throw restErrors.TYPE_REFUSED({ type: plain, allowed: allowed.join(', ') });
   }
+}
+
+/** A moment in seconds since 1970. */
+function isAhead(expires: number): boolean {
+  return expires * 1_000 > Date.now();
 }
 
 function withSlash(prefix: string): string {

@@ -16,7 +16,8 @@ export interface ServedFile {
 }
 
 /** Types that browsers show without running anything. */
-const harmless = /^(image\/(?!svg)|video\/|audio\/|text\/plain|application\/pdf|application\/json)/i;
+const harmless =
+  /^(image\/(?!svg)[^;]+|video\/[^;]+|audio\/[^;]+|text\/plain|application\/(pdf|json))\s*(;|$)/i;
 
 export async function serveFile(
   store: ObjectStore,
@@ -25,7 +26,34 @@ export async function serveFile(
   reply: FastifyReply,
   disposition?: string,
 ): Promise<FastifyReply> {
-  const etag = file.etag.startsWith('"') ? file.etag : `"${file.etag}"`;
+  const etag = quoted(file.etag);
+  const isUnchanged = evaluate(request, etag, file.updatedAt);
+  const range = isUnchanged ? undefined : rangeOf(request, etag, file);
+  if (range === 'unsatisfiable') {
+    reply.header('Content-Range', `bytes */${file.size}`);
+    throw restErrors.RANGE_NOT_SATISFIABLE({ size: file.size });
+  }
+  const isWanted = !isUnchanged && request.method !== 'HEAD' && file.size > 0;
+  // Before any header: if the object is gone, the answer is an error and not this file.
+  const body = isWanted ? await store.get(file.objectKey, range ? { range } : {}) : undefined;
+  describe(reply, file, etag, disposition);
+  if (isUnchanged) return reply.code(304).send();
+  if (range) reply.code(206).header('Content-Range', `bytes ${range.first}-${range.last}/${file.size}`);
+  reply.header('Content-Length', range ? range.last - range.first + 1 : file.size);
+  if (!body) return reply.send(request.method === 'HEAD' ? undefined : '');
+  const { stream } = body;
+  // The client may have gone while the store was asked.
+  if (reply.raw.destroyed) stream.destroy();
+  reply.raw.once('close', () => stream.destroy());
+  return reply.send(stream);
+}
+
+function describe(
+  reply: FastifyReply,
+  file: ServedFile,
+  etag: string,
+  disposition: string | undefined,
+): void {
   const type = file.contentType ?? 'application/octet-stream';
   const isAttachment = disposition === 'attachment' || !harmless.test(type);
   reply
@@ -39,35 +67,27 @@ export async function serveFile(
     .header('Cache-Control', 'private, no-cache');
   if (file.sha256 !== null)
     reply.header('Repr-Digest', `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`);
-  const unchanged = evaluate(request, etag, file.updatedAt);
-  if (unchanged) return reply.code(304).send();
-  const range = rangeOf(request, etag, file);
-  if (range === 'unsatisfiable')
-    return reply.code(416).header('Content-Range', `bytes */${file.size}`).removeHeader('Repr-Digest').send();
-  if (range) reply.code(206).header('Content-Range', `bytes ${range.first}-${range.last}/${file.size}`);
-  const length = range ? range.last - range.first + 1 : file.size;
-  reply.header('Content-Length', length);
-  if (request.method === 'HEAD' || file.size === 0)
-    return reply.send(request.method === 'HEAD' ? undefined : '');
-  const { stream } = await store.get(file.objectKey, range ? { range } : {});
-  request.raw.once('close', () => stream.destroy());
-  return reply.send(stream);
+}
+
+/** As headers spell it; some stores leave the quotation marks away. */
+export function quoted(etag: string): string {
+  return etag.startsWith('"') ? etag : `"${etag}"`;
 }
 
 /** True when the client has this file already; throws when it wants another one. */
-function evaluate({ headers, method }: FastifyRequest, etag: string, modified: Date): boolean {
+function evaluate({ headers }: FastifyRequest, etag: string, modified: Date): boolean {
   const seconds = Math.floor(modified.getTime() / 1_000) * 1_000;
   if (headers['if-match'] !== undefined) {
     if (!names(headers['if-match'], etag, false)) throw restErrors.PRECONDITION_FAILED();
   } else if (headers['if-unmodified-since'] !== undefined) {
     if (seconds > Date.parse(headers['if-unmodified-since'])) throw restErrors.PRECONDITION_FAILED();
   }
-  if (method !== 'GET' && method !== 'HEAD') return false;
   if (headers['if-none-match'] !== undefined) return names(headers['if-none-match'], etag, true);
   return headers['if-modified-since'] !== undefined && seconds <= Date.parse(headers['if-modified-since']);
 }
 
-function names(list: string, etag: string, weakly: boolean): boolean {
+/** Whether a list of ETags, or `*`, names this one. */
+export function names(list: string, etag: string, weakly: boolean): boolean {
   if (list.trim() === '*') return true;
   return list.split(',').some((item) => {
     const tag = item.trim();
@@ -77,14 +97,14 @@ function names(list: string, etag: string, weakly: boolean): boolean {
 
 type Range = { first: number; last: number };
 
-/** One range; several at once are answered with the whole file, as the RFC allows. */
+/** One range, of GET only; several at once are answered with the whole file, as the RFC allows. */
 function rangeOf(
   { headers, method }: FastifyRequest,
   etag: string,
   file: ServedFile,
 ): Range | 'unsatisfiable' | undefined {
   const { range } = headers;
-  if (range === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined;
+  if (range === undefined || method !== 'GET') return undefined;
   const condition = headers['if-range'];
   if (condition !== undefined) {
     const date = Date.parse(String(condition));
@@ -93,7 +113,7 @@ function rangeOf(
       : Math.floor(file.updatedAt.getTime() / 1_000) * 1_000 === date;
     if (!holds) return undefined;
   }
-  const [, from, to] = /^bytes=(\d{0,16})-(\d{0,16})$/.exec(range) ?? [];
+  const [, from, to] = /^bytes=(\d*)-(\d*)$/.exec(range) ?? [];
   if (from === undefined || (from === '' && to === '')) return undefined;
   if (from === '') {
     const length = Math.min(Number(to), file.size);

@@ -1,9 +1,10 @@
 // Drives, and tokens for browsers that upload to them.
-import { recordsErrors } from '@sluice/records';
+import { checkName, recordsErrors } from '@sluice/records';
 import { needKey, type Scope } from './access.js';
 import { restErrors } from './errors.js';
 import type { Route } from './route.js';
 
+const drivePage = 1_000;
 const longestTokenS = 86_400;
 const usualTokenS = 900;
 
@@ -12,11 +13,16 @@ export const driveRoutes: Route[] = [
     method: 'GET',
     url: '/v1/drives',
     summary: 'List the drives.',
-    answers: '200 {drives}',
-    handle: async ({ principal, parts }) => {
+    answers: '200 {drives, next}',
+    query: { after: { type: 'string', description: 'The `next` of the page before.' } },
+    handle: async ({ principal, query, parts }) => {
       needKey(principal);
-      const drives = await parts.records.drives.list(principal.tenant, { limit: 1_000 });
-      return { drives: drives.map(driveView) };
+      const after = query['after'] === undefined ? {} : { after: checkName(query['after']) };
+      const drives = await parts.records.drives.list(principal.tenant, { limit: drivePage, ...after });
+      return {
+        drives: drives.map(driveView),
+        next: drives.length === drivePage ? drives.at(-1)!.name : null,
+      };
     },
   },
   {
@@ -49,8 +55,9 @@ export const driveRoutes: Route[] = [
     answers: '200 and the drive',
     handle: async ({ principal, params, parts }) => {
       needKey(principal);
-      const drive = await parts.records.drives.get(principal.tenant, params['name']!);
-      if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: params['name']! });
+      const name = checkName(params['name']!);
+      const drive = await parts.records.drives.get(principal.tenant, name);
+      if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: name });
       return driveView(drive);
     },
   },
@@ -61,7 +68,10 @@ export const driveRoutes: Route[] = [
     answers: '200 {deleted}',
     handle: async ({ principal, params, parts }) => {
       needKey(principal);
-      return { deleted: await parts.records.drives.delete(principal.tenant, params['name']!) };
+      const name = checkName(params['name']!);
+      const deleted = await parts.records.drives.delete(principal.tenant, name);
+      if (!deleted) throw recordsErrors.DRIVE_NOT_FOUND({ drive: name });
+      return { deleted };
     },
   },
   {
@@ -77,8 +87,8 @@ export const driveRoutes: Route[] = [
         drive: { type: 'string' },
         path: { type: 'string', description: 'One file.' },
         pathPrefix: { type: 'string', description: 'Everything below a folder.' },
-        maxBytes: { type: 'integer', minimum: 0 },
-        types: { type: 'array', maxItems: 50, items: { type: 'string' } },
+        maxBytes: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+        types: { type: 'array', minItems: 1, maxItems: 50, items: { type: 'string', maxLength: 255 } },
         expiresInS: { type: 'integer', minimum: 1, maximum: longestTokenS },
       },
     },

@@ -1,11 +1,14 @@
 // Files by their path: one request uploads, downloads or deletes. `curl -T file …/v1/files/{drive}/{path}` is all it takes.
-import { checkPath, recordsErrors, type NodeRecord } from '@sluice/records';
+import { isSluiceError } from '@sluice/base';
+import { recordsErrors, type NodeRecord } from '@sluice/records';
+import type { FastifyRequest } from 'fastify';
 import { checkScope, checkType, limitsOf, needKey } from './access.js';
-import { serveFile } from './download.js';
+import { bodyOf } from './body.js';
+import { names, quoted, serveFile } from './download.js';
 import { restErrors } from './errors.js';
 import { locationOf } from './location.js';
 import { nodeView } from './nodeRoutes.js';
-import { contentLength, filePath, metadataOf, wholeSha256 } from './request.js';
+import { contentLength, filePlace, metadataOf, wholeSha256 } from './request.js';
 import type { Call, Route } from './route.js';
 
 export const fileRoutes: Route[] = [
@@ -19,12 +22,13 @@ export const fileRoutes: Route[] = [
       'Repr-Digest':
         'sha-256 of the file (RFC 9530); the upload fails if its bytes differ. Content-Digest counts the same.',
       'If-None-Match': '* refuses to replace a file.',
+      'If-Match': 'An ETag; only this file is replaced.',
       'X-Sluice-Meta-<name>': 'Metadata of the file.',
     },
     raw: true,
-    handle: async ({ request, reply, principal, params, parts }) => {
-      const { drive } = params as { drive: string };
-      const path = checkPath(filePath(params['*']!));
+    handle: async (call) => {
+      const { request, reply, principal, parts } = call;
+      const { drive, path } = filePlace(request);
       checkScope(principal, drive, path);
       const contentType = request.headers['content-type'];
       checkType(principal, contentType);
@@ -32,24 +36,31 @@ export const fileRoutes: Route[] = [
       const key = headers['idempotency-key'];
       const sha256 = wholeSha256(headers);
       const metadata = metadataOf(headers);
-      const stored = await parts.uploads.store(
-        {
-          tenant: principal.tenant,
-          drive,
-          path,
-          ...(contentType !== undefined && { contentType }),
-          ...(sha256 !== undefined && { sha256 }),
-          ...(metadata && { metadata }),
-          ...(typeof key === 'string' && { idempotencyKey: key }),
-          ifExists: headers['if-none-match'] === '*' ? 'fail' : 'replace',
-          limits: limitsOf(principal),
-        },
-        request.raw,
-        contentLength(request),
-      );
+      const isNew = mustBeNew(request);
+      await checkReplaced(call, drive, path);
+      const stored = await parts.uploads
+        .store(
+          {
+            tenant: principal.tenant,
+            drive,
+            path,
+            ...(contentType !== undefined && { contentType }),
+            ...(sha256 !== undefined && { sha256 }),
+            ...(metadata && { metadata }),
+            ...(typeof key === 'string' && { idempotencyKey: key }),
+            ifExists: isNew ? 'fail' : 'replace',
+            limits: limitsOf(principal),
+          },
+          bodyOf(request),
+          contentLength(request),
+        )
+        .catch((error: unknown) => {
+          if (isNew && isSluiceError(error, 'NODE_EXISTS')) throw restErrors.PRECONDITION_FAILED();
+          throw error;
+        });
       const address = `/v1/files/${encodeURIComponent(drive)}/${path.split('/').map(encodeURIComponent).join('/')}`;
       reply.code(stored.isUpdate ? 200 : 201).header('Location', locationOf(parts, request, address));
-      reply.header('ETag', stored.etag);
+      reply.header('ETag', quoted(stored.etag));
       return { drive, path, ...stored };
     },
   },
@@ -80,7 +91,7 @@ export const fileRoutes: Route[] = [
       needKey(call.principal);
       const { node } = await fileAt(call);
       const wanted = call.request.headers['if-match'];
-      if (wanted !== undefined && wanted !== '*' && wanted !== node.etag)
+      if (wanted !== undefined && !names(wanted, quoted(node.etag!), false))
         throw restErrors.PRECONDITION_FAILED();
       await call.parts.records.nodes.delete({ tenant: call.principal.tenant, id: node.id });
       return nodeView(node);
@@ -88,11 +99,31 @@ export const fileRoutes: Route[] = [
   },
 ];
 
-async function fileAt({ principal, params, parts }: Call) {
+function mustBeNew({ headers }: FastifyRequest): boolean {
+  const condition = headers['if-none-match'];
+  if (condition === undefined) return false;
+  if (condition.trim() === '*') return true;
+  throw restErrors.REQUEST_INVALID({ reason: 'If-None-Match can only be * when a file is written' });
+}
+
+/** A file that is not the one to be replaced is refused before its bytes are read. A key is needed: the answer tells what is there. */
+async function checkReplaced(
+  { principal, parts, request }: Call,
+  drive: string,
+  path: string,
+): Promise<void> {
+  const wanted = request.headers['if-match'];
+  if (wanted === undefined) return;
+  needKey(principal);
+  const node = await parts.records.nodes.getByPath(principal.tenant, drive, path);
+  const isThere = node?.type === 'FILE' && node.status === 'ACTIVE';
+  if (!isThere || !names(wanted, quoted(node.etag!), false)) throw restErrors.PRECONDITION_FAILED();
+}
+
+async function fileAt({ principal, request, parts }: Call) {
   needKey(principal);
   const { tenant } = principal;
-  const driveName = params['drive']!;
-  const path = checkPath(filePath(params['*']!));
+  const { drive: driveName, path } = filePlace(request);
   const drive = await parts.records.drives.get(tenant, driveName);
   if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveName });
   const node = await parts.records.nodes.getByPath(tenant, driveName, path);

@@ -2,5 +2,6 @@
 export { notFound, rest, routes } from './rest.js';
 export type { RestOptions } from './rest.js';
 export { Access, defaultTenant } from './access.js';
+export { serverOptions } from './serverOptions.js';
 export type { AccessOptions, TenantKey, TenantRules } from './access.js';
 export { restErrors } from './errors.js';

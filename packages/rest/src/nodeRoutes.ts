@@ -1,5 +1,5 @@
 // Nodes by their id: list, read, make folders, move, delete, download; and signed links to them.
-import { recordsErrors, type NodeRecord } from '@sluice/records';
+import { checkName, recordsErrors, type NodeRecord } from '@sluice/records';
 import { needKey } from './access.js';
 import { serveFile } from './download.js';
 import { served } from './fileRoutes.js';
@@ -34,8 +34,10 @@ export const nodeRoutes: Route[] = [
       const limit = query['limit'] === undefined ? defaultPage : Number(query['limit']);
       if (!Number.isInteger(limit) || limit < 1 || limit > largestPage)
         throw restErrors.REQUEST_INVALID({ reason: `limit must be a whole number from 1 to ${largestPage}` });
-      const page = { limit, ...(after !== undefined && { after }) };
-      const nodes = await parts.records.nodes.list(principal.tenant, drive, parent ?? null, page);
+      const page = { limit, ...(after !== undefined && { after: checkName(after) }) };
+      const { tenant } = principal;
+      await needFolder(parts, tenant, drive, parent);
+      const nodes = await parts.records.nodes.list(tenant, drive, parent ?? null, page);
       const next = nodes.length === limit ? nodes.at(-1)!.name : null;
       return { nodes: nodes.map(nodeView), next };
     },
@@ -58,12 +60,13 @@ export const nodeRoutes: Route[] = [
     },
     handle: async ({ request, reply, principal, parts }) => {
       needKey(principal);
-      const body = request.body as { drive: string; path?: string; parentId?: string; name?: string };
-      const place =
-        body.path !== undefined
-          ? { path: body.path }
-          : { parentId: body.parentId ?? null, name: body.name ?? '' };
-      const folder = { tenant: principal.tenant, drive: body.drive, ...place };
+      const { drive, path, parentId, name } = request.body as NewFolder;
+      if ((path === undefined) === (name === undefined) || (path !== undefined && parentId !== undefined))
+        throw restErrors.REQUEST_INVALID({
+          reason: 'a folder is made with a path, or with a name in a parentId',
+        });
+      const place = path !== undefined ? { path } : { parentId: parentId ?? null, name: name! };
+      const folder = { tenant: principal.tenant, drive: checkName(drive), ...place };
       const { node, created } = await parts.records.nodes.createFolder(folder);
       reply.code(created ? 201 : 200).header('Location', locationOf(parts, request, `/v1/nodes/${node.id}`));
       return nodeView(node);
@@ -114,8 +117,8 @@ export const nodeRoutes: Route[] = [
       return { deleted };
     },
   },
-  {
-    method: 'GET',
+  ...(['GET', 'HEAD'] as const).map((method): Route => ({
+    method,
     url: '/v1/nodes/:id/content',
     summary: 'Download a file by its id, with a key or through a signed link.',
     answers: '200, 206 or 304',
@@ -133,7 +136,7 @@ export const nodeRoutes: Route[] = [
       const drive = await driveOf(call, tenant, node);
       return serveFile(parts.storeOf(drive), served(node), request, call.reply, query['disposition']);
     },
-  },
+  })),
   {
     method: 'POST',
     url: '/v1/links',
@@ -152,22 +155,11 @@ export const nodeRoutes: Route[] = [
     },
     handle: async ({ request, reply, principal, parts }) => {
       needKey(principal);
-      const body = request.body as {
-        nodeId?: string;
-        drive?: string;
-        path?: string;
-        expiresInS?: number;
-        disposition?: string;
-      };
-      const node =
-        body.nodeId !== undefined
-          ? await nodeOf(parts, principal.tenant, body.nodeId)
-          : await parts.records.nodes.getByPath(principal.tenant, body.drive ?? '', body.path ?? '');
-      if (!node || node.type !== 'FILE')
-        throw recordsErrors.NODE_NOT_FOUND({ node: body.nodeId ?? body.path ?? '' });
+      const body = request.body as NewLink;
+      const node = await linkedNode(parts, principal.tenant, body);
       const expiresAt = new Date(Date.now() + (body.expiresInS ?? usualLinkS) * 1_000);
       const query = parts.access.signLink(principal.tenant, node.id, expiresAt, body.disposition ?? 'inline');
-      reply.code(201);
+      reply.code(201).header('Cache-Control', 'no-store');
       return {
         url: locationOf(parts, request, `/v1/nodes/${node.id}/content?${query.toString()}`),
         expiresAt: expiresAt.toISOString(),
@@ -175,6 +167,49 @@ export const nodeRoutes: Route[] = [
     },
   },
 ];
+
+interface NewFolder {
+  drive: string;
+  path?: string;
+  parentId?: string;
+  name?: string;
+}
+
+interface NewLink {
+  nodeId?: string;
+  drive?: string;
+  path?: string;
+  expiresInS?: number;
+  disposition?: string;
+}
+
+/** What is listed must be there: an empty page would say that it is empty. */
+async function needFolder(
+  { records }: Call['parts'],
+  tenant: string,
+  driveName: string,
+  parent: string | undefined,
+): Promise<void> {
+  const drive = await records.drives.get(tenant, checkName(driveName));
+  if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveName });
+  if (parent === undefined) return;
+  const folder = await records.nodes.get(tenant, parent);
+  if (folder?.driveId !== drive.id) throw recordsErrors.NODE_NOT_FOUND({ node: parent.slice(0, 80) });
+  if (folder.type !== 'FOLDER') throw recordsErrors.NOT_A_FOLDER({ path: folder.path });
+}
+
+async function linkedNode(parts: Call['parts'], tenant: string, link: NewLink): Promise<NodeRecord> {
+  const { nodeId, drive, path } = link;
+  const isByPath = drive !== undefined && path !== undefined;
+  if ((nodeId !== undefined) === isByPath)
+    throw restErrors.REQUEST_INVALID({ reason: 'a link is made for a nodeId, or for a drive and a path' });
+  const node = isByPath
+    ? await parts.records.nodes.getByPath(tenant, checkName(drive), path)
+    : await nodeOf(parts, tenant, nodeId!);
+  if (node?.type !== 'FILE' || node.status !== 'ACTIVE')
+    throw recordsErrors.NODE_NOT_FOUND({ node: nodeId ?? path ?? '' });
+  return node;
+}
 
 /** What everybody may see of a node: not where its bytes lie. */
 export function nodeView(node: NodeRecord): object {

@@ -59,6 +59,8 @@ function operation(route: Route, path: string): object {
     : route.body && { 'application/json': { schema: route.body } };
   return {
     summary: route.summary,
+    // A signed link carries its permission in the address.
+    ...(route.anonymous && { security: [{ key: [] }, { header: [] }, {}] }),
     ...(parameters.length > 0 && { parameters }),
     ...(content && {
       requestBody: { required: route.raw === true || route.body?.['required'] !== undefined, content },

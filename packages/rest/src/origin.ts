@@ -41,8 +41,8 @@ export function checkOrigin(
   reply: FastifyReply,
 ): void {
   const { origin } = request.headers;
-  if (origin === undefined) return;
   reply.header('Vary', 'Origin');
+  if (origin === undefined) return;
   const isAllowed = origins.includes('*') || origins.includes(origin) || (isOpen && isLoopback(origin));
   if (!isAllowed) {
     // With keys, a page without permission is merely not told anything; without keys it must not act either.

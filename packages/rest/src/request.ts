@@ -1,8 +1,8 @@
 // Reading requests: numbers, ranges, digests and metadata come as text that somebody else wrote.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { parseDigest, type Digest } from '@sluice/upload';
-import { uploadErrors } from '@sluice/upload';
+import { checkName, checkPath } from '@sluice/records';
+import { parseDigest, uploadErrors, type Digest } from '@sluice/upload';
 import { restErrors } from './errors.js';
 
 /** A chunk number as it stands in an address: digits, nothing else, and exact as a number. */
@@ -42,11 +42,14 @@ export function contentDigest(headers: IncomingHttpHeaders): Digest | undefined 
 
 /** The SHA-256 of the whole file in hex, from Repr-Digest, or from Content-Digest when the body is the whole file. */
 export function wholeSha256(headers: IncomingHttpHeaders): string | undefined {
-  for (const name of ['repr-digest', 'content-digest']) {
-    const digest = parseDigest(text(headers[name]));
-    if (digest?.algorithm === 'sha-256') return digest.value.toString('hex');
-  }
-  return undefined;
+  const fields = ['repr-digest', 'content-digest'].flatMap((name) => text(headers[name]) ?? []);
+  const item = fields.flatMap((field) => field.split(',')).find((each) => /^\s*sha-256\s*=/.test(each));
+  // What is declared is checked; a promise that nobody looks at would be worse than none.
+  if (item === undefined && fields.length > 0)
+    throw restErrors.REQUEST_INVALID({
+      reason: 'a whole file is declared with "Repr-Digest: sha-256=:<base64>:"',
+    });
+  return parseDigest(item)?.value.toString('hex');
 }
 
 const metaPrefix = 'x-sluice-meta-';
@@ -59,21 +62,49 @@ export function metadataOf(headers: IncomingHttpHeaders): Record<string, string>
   return Object.keys(metadata).length > 0 ? metadata : undefined;
 }
 
-/** Headers are bytes of Latin-1; people write UTF-8 or percent signs into them. */
+/** Headers are bytes that Node shows as Latin-1; people write UTF-8 into them. */
 function decoded(value: string): string {
-  const utf8 = Buffer.from(value, 'latin1').toString('utf8');
-  return utf8.includes('\ufffd') ? value : utf8;
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(value, 'latin1'));
+  } catch {
+    return value;
+  }
 }
 
 function text(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-/** The rest of the address as the path of a file; percent signs are decoded once. */
-export function filePath(raw: string): string {
+/** The address without its query. */
+export function pathOf({ raw }: FastifyRequest): string {
+  return raw.url!.split(/[?#]/, 1)[0]!;
+}
+
+/**
+ * Drive and path of `/v1/files/{drive}/{path}`, from the address as it was sent. Each name is decoded once, by itself: a slash that
+ * was written as %2F is part of a name, and no name has one.
+ */
+export function filePlace(request: FastifyRequest): { drive: string; path: string } {
+  const [drive, ...names] = pathOf(request).split('/').slice(3).map(decodedName);
+  return { drive: checkName(drive!), path: checkPath(names.join('/')) };
+}
+
+function decodedName(text: string): string {
+  let name: string;
   try {
-    return decodeURIComponent(raw);
+    name = decodeURIComponent(text);
   } catch {
     throw restErrors.REQUEST_INVALID({ reason: 'the path is not properly percent-encoded' });
   }
+  if (name.includes('/'))
+    throw restErrors.REQUEST_INVALID({ reason: 'a name cannot contain "/", also not as %2F' });
+  return name;
+}
+
+/** The query with one value for each name; twice the same name could mean anything. */
+export function singleValues(query: unknown): Record<string, string | undefined> {
+  const twice = Object.entries(query as object).find(([, value]) => typeof value !== 'string');
+  if (twice)
+    throw restErrors.REQUEST_INVALID({ reason: `"${twice[0].slice(0, 40)}" is in the query more than once` });
+  return query as Record<string, string>;
 }

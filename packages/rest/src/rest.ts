@@ -1,13 +1,15 @@
 // The HTTP interface as one plugin for Fastify: routes from the tables, identification before anything is read, refusals with
 // stable codes. Bodies of files are never parsed, never buffered and never limited here; the engine reads them as they come.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import type { Logger } from '@sluice/base';
+import { answerEarly, answerExpectations, goOn, isUnread } from './body.js';
 import { driveRoutes } from './driveRoutes.js';
 import { answerFor, restErrors } from './errors.js';
 import { fileRoutes } from './fileRoutes.js';
 import { nodeRoutes } from './nodeRoutes.js';
 import { openApi } from './openapi.js';
 import { checkHost, checkOrigin, type OriginOptions } from './origin.js';
+import { pathOf, singleValues } from './request.js';
 import type { Call, RestParts, Route } from './route.js';
 import { uploadRoutes } from './uploadRoutes.js';
 
@@ -19,10 +21,12 @@ export interface RestOptions extends RestParts {
 }
 
 export const routes: readonly Route[] = [...uploadRoutes, ...fileRoutes, ...nodeRoutes, ...driveRoutes];
+const otherMethods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export async function rest(server: FastifyInstance, options: RestOptions): Promise<void> {
   const { logger } = options;
   const origin: OriginOptions = { isOpen: options.access.isOpen, origins: options.origins ?? [] };
+  answerExpectations(server.server);
   server.setErrorHandler((error, request, reply) => refuse(logger, error, request, reply));
   server.addHook('onRequest', async (request, reply) => {
     checkHost(origin, request);
@@ -32,13 +36,19 @@ export async function rest(server: FastifyInstance, options: RestOptions): Promi
   const document = openApi(routes, options.version);
   server.get('/openapi.json', async () => document);
 
-  const plain = routes.filter(({ raw }) => !raw);
-  const bytes = routes.filter(({ raw }) => raw);
-  for (const route of plain) declare(server, options, route);
+  takeEmptyJson(server);
+  for (const route of routes.filter(({ raw }) => !raw)) declare(server, options, route);
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
-    for (const route of bytes) declare(scope, options, route);
+    for (const route of routes.filter(({ raw }) => raw)) declare(scope, options, route);
+    // Also where there is nothing, pages get to read what the answer says.
+    scope.route({
+      method: otherMethods,
+      url: '/v1/*',
+      exposeHeadRoute: false,
+      handler: async (request, reply) => refuseAddress(request, reply),
+    });
   });
 }
 
@@ -54,6 +64,11 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
         ? { tenant: '', rules: {} }
         : parts.access.identify(request.headers);
     },
+    ...(!route.raw && {
+      preParsing: async (request) => {
+        goOn(request.raw);
+      },
+    }),
     handler: (request, reply) =>
       route.handle({
         request,
@@ -61,27 +76,58 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
         parts,
         principal: (request as Identified).principal,
         params: request.params as Record<string, string>,
-        query: request.query as Record<string, string | undefined>,
+        query: singleValues(request.query),
       }),
   });
 }
 
 type Identified = FastifyRequest & { principal: Call['principal'] };
 
+/** Many clients say "JSON" and then send nothing; where a body is needed its schema asks for it. */
+function takeEmptyJson(server: FastifyInstance): void {
+  const parse = server.getDefaultJsonParser('error', 'error');
+  server.removeContentTypeParser('application/json');
+  server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) =>
+    text === '' ? done(null, undefined) : void parse(request, text as string, done),
+  );
+}
+
 export function refuse(logger: Logger, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const { status, retryAfterS, body } = answerFor(error);
-  if (status >= 500)
-    logger.error({ err: error, method: request.method, url: request.url }, 'a request failed');
+  const isGone = reply.raw.destroyed || request.raw.socket.destroyed;
+  // Without the query, which may hold the signature of a link.
+  const fields = { err: error, method: request.method, path: pathOf(request) };
+  if (isGone && wasCut(error)) logger.debug(fields, 'a client went away');
+  else if (status >= 500) logger.error(fields, 'a request failed');
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS);
-  // Nobody reads a body that was refused; the connection cannot be used again.
-  if (!request.raw.readableEnded && request.method !== 'GET' && request.method !== 'HEAD')
-    reply.header('Connection', 'close');
+  if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
+  if (!isGone && isUnread(request)) return answerEarly(request, reply, status, body);
   void reply.code(status).type('application/json').removeHeader('Content-Length').send(body);
+}
+
+/** The error of a body whose client is gone, as Node or as the store reports it. */
+function wasCut(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  return code === 'ECONNRESET' || code === 'BODY_TRUNCATED' || (code === 'BODY_FAILED' && wasCut(cause));
+}
+
+function refuseAddress(request: FastifyRequest, reply: FastifyReply): never {
+  const { method } = request;
+  const path = pathOf(request);
+  const allowed = routes.filter((route) => shapeOf(route).test(path)).map((route) => route.method);
+  if (allowed.length === 0) throw restErrors.ROUTE_NOT_FOUND({ method, path });
+  const allow = [...new Set(allowed)].sort().join(', ');
+  reply.header('Allow', allow);
+  throw restErrors.METHOD_NOT_ALLOWED({ method, allow });
+}
+
+function shapeOf({ url }: Route): RegExp {
+  return new RegExp(`^${url.replace(/:\w+/g, '[^/]+').replace(/\*$/, '.+')}$`);
 }
 
 export function notFound(request: FastifyRequest, reply: FastifyReply): void {
   const { status, body } = answerFor(
-    restErrors.ROUTE_NOT_FOUND({ method: request.method, path: request.url.split('?')[0]! }),
+    restErrors.ROUTE_NOT_FOUND({ method: request.method, path: pathOf(request) }),
   );
   void reply.code(status).send(body);
 }

@@ -1,6 +1,9 @@
 // Uploads over HTTP: begin, send, ask, finish, cancel, watch.
-import { restErrors } from './errors.js';
+import { checkName, checkPath } from '@sluice/records';
+import { uploadErrors } from '@sluice/upload';
 import { checkScope, checkType, limitsOf } from './access.js';
+import { bodyOf } from './body.js';
+import { restErrors } from './errors.js';
 import { locationOf } from './location.js';
 import { chunkNumber, contentDigest, contentRange, needLength } from './request.js';
 import type { Call, JsonSchema, Route } from './route.js';
@@ -50,7 +53,8 @@ export const uploadRoutes: Route[] = [
       },
     },
     handle: async ({ request, reply, principal, parts }) => {
-      const body = request.body as NewUploadBody;
+      const asked = request.body as NewUploadBody;
+      const body = { ...asked, drive: checkName(asked.drive), path: checkPath(asked.path) };
       checkScope(principal, body.drive, body.path);
       checkType(principal, body.contentType);
       const key = request.headers['idempotency-key'];
@@ -83,7 +87,7 @@ export const uploadRoutes: Route[] = [
       const digest = contentDigest(request.headers);
       const id = await ownUpload(call);
       const address = { number, last: query['last'] === 'true' };
-      return receipt(call, await parts.uploads.receive(id, address, request.raw, length, digest));
+      return receipt(call, await parts.uploads.receive(id, address, bodyOf(request), length, digest));
     },
   },
   {
@@ -102,27 +106,34 @@ export const uploadRoutes: Route[] = [
       const range = contentRange(request.headers['content-range'], length);
       const digest = contentDigest(request.headers);
       const id = await ownUpload(call);
-      return receipt(call, await parts.uploads.receive(id, range, request.raw, length, digest));
+      return receipt(call, await parts.uploads.receive(id, range, bodyOf(request), length, digest));
     },
   },
-  {
-    method: 'GET',
+  ...(['GET', 'HEAD'] as const).map((method): Route => ({
+    method,
     url: '/v1/uploads/:id',
     summary: 'What is there, and what is missing.',
     answers: '200 and the upload',
-    handle: async (call) => call.parts.uploads.status(await ownUpload(call)),
-  },
+    handle: async (call) => {
+      const id = await ownUpload(call);
+      call.reply.header('Cache-Control', 'no-store');
+      return call.parts.uploads.status(id);
+    },
+  })),
   {
     method: 'POST',
     url: '/v1/uploads/:id/complete',
     summary: 'Say how long the file is, or what its digest is, when that was unknown at the beginning.',
     answers: '200 and the upload, which is completed as soon as all its bytes are stored',
-    body: { type: 'object', additionalProperties: false, properties: { size: count, sha256 } },
+    body: { type: ['object', 'null'], additionalProperties: false, properties: { size: count, sha256 } },
     handle: async (call) => {
       const id = await ownUpload(call);
       const body = (call.request.body ?? {}) as { size?: number; sha256?: string };
       const { size, ...digest } = body;
       const before = await call.parts.uploads.status(id);
+      const { state } = before;
+      if (state === 'FAILED' || state === 'CANCELLED' || state === 'EXPIRED')
+        throw uploadErrors.UPLOAD_ENDED({ id, state });
       // Without a size the file ends where its bytes end.
       const end = size ?? (before.size === null ? endOf(before.missing) : undefined);
       return call.parts.uploads.declare(id, { ...digest, ...(end !== undefined && { size: end }) });

@@ -3,19 +3,22 @@
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import Fastify from 'fastify';
 import { silentLogger } from '@sluice/base';
 import { openRecords, type Records } from '@sluice/records';
-import { DiskStore } from '@sluice/store';
+import { DiskStore, type ObjectStore } from '@sluice/store';
 import { startPostgres, startRedis, type PostgresServer, type RedisServer } from '@sluice/testbed';
-import { Uploads, type Settings } from '@sluice/upload';
-import { Access, notFound, rest, type AccessOptions, type RestOptions } from '../src/index.js';
+import { Uploads, type Hooks, type Settings } from '@sluice/upload';
+import { Access, notFound, rest, serverOptions, type AccessOptions, type RestOptions } from '../src/index.js';
 
 export const mebibyte = 1_048_576;
+
+// oxlint-disable-next-line typescript/no-explicit-any -- tests look into whatever comes back
+export type Loose = any;
 
 let shared: Promise<{ redis: RedisServer; postgres: PostgresServer }> | undefined;
 
@@ -24,7 +27,11 @@ export function servers(): Promise<{ redis: RedisServer; postgres: PostgresServe
   return shared;
 }
 
+/** What a whole file of tests shares. */
+const closings: (() => Promise<void>)[] = [];
+
 export async function stopServers(): Promise<void> {
+  for (const close of closings) await close();
   if (!shared) return;
   const { redis, postgres } = await shared;
   await Promise.all([redis.stop(), postgres.stop()]);
@@ -35,6 +42,9 @@ export interface Api {
   records: Records;
   uploads: Uploads;
   access: Access;
+  store: DiskStore;
+  /** Fastify's own list of what it answers. */
+  registered: { method: string; url: string }[];
   /** JSON in, JSON out. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** Bytes in, JSON out. */
@@ -44,8 +54,7 @@ export interface Api {
 export interface Answer {
   status: number;
   headers: Headers;
-  // Tests look into whatever comes back.
-  body: any;
+  body: Loose;
 }
 
 export interface ApiOptions {
@@ -53,9 +62,14 @@ export interface ApiOptions {
   access?: Partial<AccessOptions>;
   rest?: Partial<RestOptions>;
   tenants?: string[];
+  hooks?: Hooks;
+  /** Instead of the store itself, for what is downloaded. */
+  storeOf?: (store: DiskStore) => ObjectStore;
+  headersTimeoutMs?: number;
 }
 
-export async function startApi(t: TestContext, options: ApiOptions = {}): Promise<Api> {
+/** For one test, or for all tests of a file. */
+export async function startApi(t: TestContext | 'file', options: ApiOptions = {}): Promise<Api> {
   const { redis, postgres } = await servers();
   const folder = mkdtempSync(join(tmpdir(), 'sluice-rest-'));
   const store = new DiskStore({ folder, fsync: false });
@@ -67,19 +81,24 @@ export async function startApi(t: TestContext, options: ApiOptions = {}): Promis
     records,
     storeOf: store,
     settings: { prefix: `rest-${randomBytes(4).toString('hex')}`, ...options.settings },
+    ...(options.hooks && { hooks: options.hooks }),
   });
   await uploads.start();
   const access = new Access({ keys: [], secret: 'only for this test', ...options.access });
-  const server = Fastify({
-    bodyLimit: mebibyte,
-    routerOptions: { maxParamLength: 8_192 },
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false } },
+  const { headersTimeoutMs } = options;
+  const http = headersTimeoutMs !== undefined && {
+    http: { headersTimeout: headersTimeoutMs, connectionsCheckingInterval: 50 },
+  };
+  const server = Fastify({ ...serverOptions, ...http });
+  const registered: Api['registered'] = [];
+  server.addHook('onRoute', ({ method, url }) => {
+    for (const each of [method].flat()) registered.push({ method: each, url });
   });
   server.setNotFoundHandler((request, reply) => notFound(request, reply));
   await server.register(rest, {
     uploads,
     records,
-    storeOf: () => store,
+    storeOf: () => options.storeOf?.(store) ?? store,
     access,
     defaultBucket: 'disk',
     logger: silentLogger,
@@ -88,13 +107,15 @@ export async function startApi(t: TestContext, options: ApiOptions = {}): Promis
   });
   await server.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
-  t.after(async () => {
+  const close = async (): Promise<void> => {
     server.server.closeAllConnections();
     await server.close();
     await uploads.stop();
     await records.close();
     rmSync(folder, { recursive: true, force: true });
-  });
+  };
+  if (t === 'file') closings.push(close);
+  else t.after(close);
   const ask = async (path: string, init: RequestInit): Promise<Answer> => {
     const response = await fetch(url + path, init);
     const text = await response.text();
@@ -106,6 +127,8 @@ export async function startApi(t: TestContext, options: ApiOptions = {}): Promis
     records,
     uploads,
     access,
+    store,
+    registered,
     call: (method, path, body, headers = {}) =>
       ask(path, {
         method,
@@ -141,6 +164,27 @@ export function raw(
   });
 }
 
+/** What a server answers to exactly these bytes, until it or `untilMs` ends the conversation. */
+export function converse(url: string, pieces: (string | Buffer)[], untilMs = 1_500): Promise<string> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname);
+    let text = '';
+    const end = (): void => {
+      clearTimeout(impatience);
+      socket.destroy();
+      resolve(text);
+    };
+    const impatience = setTimeout(end, untilMs);
+    socket.on('data', (bytes) => {
+      text += bytes.toString('latin1');
+    });
+    socket.on('error', () => {});
+    socket.on('close', end);
+    for (const piece of pieces) socket.write(piece);
+  });
+}
+
 export function bytesOf(size: number, seed = 1): Buffer {
   const key = createHash('sha256').update(`seed ${seed}`).digest();
   return createCipheriv('aes-256-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(size));
@@ -150,9 +194,14 @@ export function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-export async function completed(api: Api, id: string, withinMs = 20_000): Promise<any> {
+export async function completed(
+  api: Api,
+  id: string,
+  headers: Record<string, string> = {},
+  withinMs = 20_000,
+): Promise<Loose> {
   for (const until = performance.now() + withinMs; ;) {
-    const { body } = await api.call('GET', `/v1/uploads/${id}`);
+    const { body } = await api.call('GET', `/v1/uploads/${id}`, undefined, headers);
     if (['COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED'].includes(body.state)) return body;
     if (performance.now() > until) throw new Error(JSON.stringify(body));
     await new Promise((resolve) => setTimeout(resolve, 10));

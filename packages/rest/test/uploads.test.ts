@@ -1,7 +1,17 @@
 // Uploads as a client over HTTP meets them.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { bytesOf, completed, mebibyte, raw, sha256, startApi, stopServers, type Api } from './harness.js';
+import {
+  bytesOf,
+  completed,
+  mebibyte,
+  raw,
+  sha256,
+  startApi,
+  stopServers,
+  type Api,
+  type Loose,
+} from './harness.js';
 
 after(stopServers);
 
@@ -23,7 +33,7 @@ test('an upload begins, takes its chunks in any order, and ends with the digest 
   assert.deepEqual(begun.body.missing, [[0, bytes.length - 1]]);
   const numbers = Array.from({ length: Math.ceil(bytes.length / chunkSize) }, (_, n) => n);
   await Promise.all(
-    numbers.reverse().map(async (n) => {
+    numbers.toReversed().map(async (n) => {
       const chunk = bytes.subarray(n * chunkSize, (n + 1) * chunkSize);
       const digest = `sha-256=:${Buffer.from(sha256(chunk), 'hex').toString('base64')}:`;
       const answer = await api.send(`/v1/uploads/${id}/chunks/${n}`, chunk, { 'Content-Digest': digest });
@@ -222,7 +232,7 @@ test('progress comes as a snapshot and numbered updates, and goes on after a rec
 interface SentEvent {
   event: string;
   id: string;
-  data: any;
+  data: Loose;
 }
 
 async function eventsOf(

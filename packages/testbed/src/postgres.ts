@@ -18,6 +18,7 @@ import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, sy
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { arch, platform } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, escapeIdentifier } from 'pg';
 import { freePort } from './freePort.js';
 import { makeOwnedFolder, spawnOwned } from './janitor.js';
@@ -29,6 +30,8 @@ const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const KEPT_LOG_LINES = 200;
+const LOOK_EVERY_MS = 50;
+const STILL_IN_USE = 'shared memory block';
 const DEBIAN_PROGRAMS = '/usr/lib/postgresql';
 
 export interface PostgresOptions {
@@ -152,7 +155,22 @@ class LocalPostgres implements PostgresServer {
     return this.logLines.join('\n');
   }
 
+  /** Processes that served a killed server's connections need a moment to notice; until then the data is theirs. */
   async start(): Promise<void> {
+    const deadline = performance.now() + START_TIMEOUT_MS;
+    for (;;) {
+      this.logLines.length = 0;
+      try {
+        await this.startOnce();
+        return;
+      } catch (error) {
+        if (!this.log().includes(STILL_IN_USE) || performance.now() > deadline) throw error;
+        await sleep(LOOK_EVERY_MS);
+      }
+    }
+  }
+
+  private async startOnce(): Promise<void> {
     const child = this.runAs(join(this.programs, 'postgres'), [
       '-D',
       dataFolder(this.dir),
@@ -161,9 +179,10 @@ class LocalPostgres implements PostgresServer {
     this.child = child;
     let ended = false;
     child.once('exit', () => {
-      ended = true;
       if (this.child === child) this.child = undefined;
     });
+    // 'close' comes after the last output, which holds the reason.
+    child.once('close', () => (ended = true));
     for (const stream of [child.stdout!, child.stderr!]) {
       stream.on('data', (chunk: Buffer) => {
         this.logLines.push(...chunk.toString().trimEnd().split('\n'));
@@ -178,8 +197,12 @@ class LocalPostgres implements PostgresServer {
     for (const stream of [child.stdout!, child.stderr!]) (stream as unknown as { unref(): void }).unref();
   }
 
+  /** Those that serve connections are killed too: one that is busy would not notice for as long as it is. */
   async kill9(): Promise<void> {
-    await this.end('SIGKILL');
+    if (!this.running) return;
+    const ended = this.ended();
+    this.signalAll('SIGKILL');
+    await ended;
   }
 
   async restart(): Promise<void> {
@@ -216,7 +239,7 @@ class LocalPostgres implements PostgresServer {
     return Object.entries(config).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   }
 
-  private signalAll(signal: 'SIGSTOP' | 'SIGCONT'): void {
+  private signalAll(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void {
     const children = spawnSync('ps', ['-o', 'pid=', '--ppid', String(this.pid)], { encoding: 'utf8' });
     for (const pid of [this.pid, ...children.stdout.split('\n').filter(Boolean).map(Number)]) {
       try {
@@ -228,17 +251,22 @@ class LocalPostgres implements PostgresServer {
     }
   }
 
-  private async end(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void> {
+  private async end(signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
     const child = this.child;
     if (child === undefined) return;
-    child.ref();
-    const ended = new Promise<void>((resolve) => {
-      child.once('exit', () => resolve());
-    });
+    const ended = this.ended();
     child.kill(signal);
     const impatience = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await ended;
     clearTimeout(impatience);
+  }
+
+  private ended(): Promise<void> {
+    const child = this.child!;
+    child.ref();
+    return new Promise((resolve) => {
+      child.once('exit', () => resolve());
+    });
   }
 }
 

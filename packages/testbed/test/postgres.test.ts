@@ -26,6 +26,25 @@ test('a PostgreSQL keeps its data over kill -9 and restart, and its folder goes 
   assert.equal(existsSync(dir), false);
 });
 
+test('a PostgreSQL killed while it works for many starts again at once', async () => {
+  const server = await startPostgres({ fsync: false });
+  for (let kills = 0; kills < 3; kills++) {
+    const work = `SELECT count(*) FROM generate_series(1, 100000000)`;
+    const busy = Promise.allSettled(Array.from({ length: 8 }, () => server.query(work)));
+    await waitUntil('they work', async () => {
+      const [row] = await server.query(`SELECT count(*)::int AS n FROM pg_stat_activity WHERE query = $1`, [
+        work,
+      ]);
+      return row!['n'] === 8;
+    });
+    await server.kill9();
+    await server.restart();
+    await busy;
+    assert.deepEqual(await server.query('SELECT 1 AS one'), [{ one: 1 }]);
+  }
+  await server.stop();
+});
+
 test('a paused PostgreSQL is silent until it is resumed', async () => {
   const server = await startPostgres();
   server.pause();

@@ -12,7 +12,7 @@ local left = undropped()
 local all = redis.call('HGETALL', attempts)
 for i = 1, #all, 2 do
   local frames = all[i + 1]:match('^%d+ %d+ (%d+)$')
-  if frames then left[#left + 1] = all[i] .. ' ' .. frames end
+  if frames then left[#left + 1] = all[i]:gsub('^!', '') .. ' ' .. frames end
 end
 if not is_open(upload) and upload.status ~= 'COMPLETING' then return { 'DONE', unpack(left) } end
 reserve(upload, 0)

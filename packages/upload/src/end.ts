@@ -86,7 +86,7 @@ async function finishFromRecords(
 /** Removes what an ended upload left in Redis and in the store. Only what carries its id is ours, and all of that is. */
 export async function cleanUp(engine: Engine, state: Remains): Promise<void> {
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
-  await dropFrames(engine, state.id, await readAttempts(engine, state.id));
+  await dropFrames(engine, state.id, await readAttempts(engine, state.id, 'all'));
   const folder = state.objectKey.slice(0, state.objectKey.lastIndexOf('/') + 1);
   for (const multipart of await store.listMultiparts(folder)) await store.abortMultipart(multipart);
   failPoint('clean.aborted');

@@ -52,6 +52,8 @@ export interface Engine {
   readonly queue: Queue<UploadJob>;
   readonly hashes: PassingHashes;
   readonly partMemory: PartMemory;
+  /** Drives that were asked for a moment ago. */
+  readonly drives: Map<string, { drive: Drive; untilMs: number }>;
   readonly metrics: UploadMetrics;
   readonly logger: Logger;
   readonly settings: Settings;
@@ -114,8 +116,17 @@ export function budgetOf({ settings }: Engine): { budgetBytes: number; uploadByt
 
 export const defaultContentType = 'application/octet-stream';
 
-export async function driveOf({ records }: Engine, tenant: string, name: string): Promise<Drive> {
+/** Drives hardly ever change, and every upload asks for one; the records check it once more when they write. */
+const driveKnownMs = 5_000;
+const maxKnownDrives = 10_000;
+
+export async function driveOf({ records, drives }: Engine, tenant: string, name: string): Promise<Drive> {
+  const key = `${tenant}\n${name}`;
+  const known = drives.get(key);
+  if (known && known.untilMs > performance.now()) return known.drive;
   const drive = await records.drives.get(tenant, name);
   if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: name });
+  if (drives.size >= maxKnownDrives) drives.clear();
+  drives.set(key, { drive, untilMs: performance.now() + driveKnownMs });
   return drive;
 }

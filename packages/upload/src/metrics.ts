@@ -5,7 +5,7 @@ type Labels = Record<string, string>;
 const bounds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
 
 class Histogram {
-  readonly #counts = new Array<number>(bounds.length + 1).fill(0);
+  readonly #counts = Array.from({ length: bounds.length + 1 }, () => 0);
   #sum = 0;
 
   observe(seconds: number): void {

@@ -1,29 +1,51 @@
 // Memory for parts on their way through this process. A part that is in memory as a whole costs the store a third of the work of a
-// stream, and can be sent again without the client. There are only so many places; whoever finds none streams, so that slow
-// clients, which hold theirs for long, keep nobody waiting.
+// stream, and can be sent again without the client. There is only so much of it; whoever finds none streams, so that slow clients,
+// which hold theirs for long, keep nobody waiting.
+//
+// Places come in a few sizes, each twice the one before, and are used again: memory of this size that comes and goes would
+// leave holes in the process for as long as it lives.
+
+const smallestPlaceBytes = 1_048_576;
 
 export class PartMemory {
-  readonly #partBytes: number;
-  readonly #free: Buffer[] = [];
-  #left: number;
+  readonly #free = new Map<number, Buffer[]>();
+  #leftBytes: number;
 
-  constructor(totalBytes: number, partBytes: number) {
-    this.#partBytes = partBytes;
-    this.#left = Math.floor(totalBytes / partBytes);
+  constructor(totalBytes: number) {
+    this.#leftBytes = totalBytes;
   }
 
   /** A place for so many bytes, or undefined. */
   take(bytes: number): Buffer | undefined {
-    if (bytes > this.#partBytes) return undefined;
-    const used = this.#free.pop();
+    const size = placeSize(bytes);
+    const used = this.#free.get(size)?.pop();
     if (used) return used;
-    if (this.#left === 0) return undefined;
-    this.#left -= 1;
-    // Apart from Node's shared pool: it is kept for as long as the process lives.
-    return Buffer.allocUnsafeSlow(this.#partBytes);
+    if (size > this.#leftBytes) this.#letGo(size);
+    if (size > this.#leftBytes) return undefined;
+    this.#leftBytes -= size;
+    // Apart from Node's shared pool: it is kept and used again.
+    return Buffer.allocUnsafeSlow(size);
   }
 
   giveBack(place: Buffer): void {
-    this.#free.push(place);
+    const places = this.#free.get(place.length);
+    if (places) places.push(place);
+    else this.#free.set(place.length, [place]);
   }
+
+  /** Places of other sizes that nobody uses make room. */
+  #letGo(wanted: number): void {
+    for (const [size, places] of this.#free) {
+      while (size !== wanted && places.length > 0 && this.#leftBytes < wanted) {
+        places.pop();
+        this.#leftBytes += size;
+      }
+    }
+  }
+}
+
+function placeSize(bytes: number): number {
+  let size = smallestPlaceBytes;
+  while (size < bytes) size *= 2;
+  return size;
 }

@@ -261,8 +261,11 @@ export async function ensureMultipart(
   store: ObjectStore,
 ): Promise<{ key: string; id: string }> {
   if (multipartId !== undefined) return { key: objectKey, id: multipartId };
-  const known = await engine.redis.call('HGET', [keysFor(engine, id)!.state, 's3_upload_id']);
-  if (known !== null && String(known) !== '') return { key: objectKey, id: String(known) };
+  const known = (await engine.redis.call('HGET', [
+    keysFor(engine, id)!.state,
+    's3_upload_id',
+  ])) as Buffer | null;
+  if (known !== null && known.length > 0) return { key: objectKey, id: String(known) };
   const made = await store.createMultipart(objectKey, { ...(contentType !== undefined && { contentType }) });
   failPoint('multipart.created');
   const [counts] = await runScript(engine, 'multipart', id, { multipartId: made.id });

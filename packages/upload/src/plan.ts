@@ -1,7 +1,7 @@
 // How a file is cut into the parts of the store. The plan is made once, when the upload begins, and says for every byte to which
 // part it belongs; upload.lua computes the same.
 //
-// - A known size gives equal parts, as large as the store's limit on their number asks for.
+// - A known size gives equal parts, larger for large files, and as large as the store's limit on their number asks for.
 // - An unknown size gives parts that grow: twice as large after every tenth of the allowed number. Stores that want equal parts
 //   (R2) get larger ones from the start.
 // - With a chunk size, parts are whole multiples of it, so that no chunk crosses the end of a part; a chunk that is large enough
@@ -43,7 +43,9 @@ export function planParts(
     return { partBytes, growEvery: limits.equalParts || isLarge ? 0 : growEvery(partBytes, limits) };
   }
   const needed = Math.ceil(size / limits.maxParts / mebibyte) * mebibyte;
-  const base = Math.max(least, needed);
+  // Small chunks of a large part would need more room in Redis.
+  const wished = chunkSize === undefined ? largerParts(size, preferred) : preferred;
+  const base = Math.max(least, needed, Math.min(wished, limits.maxPartBytes));
   if (base > limits.maxPartBytes)
     throw uploadErrors.FILE_TOO_LARGE({ size, limit: limits.maxPartBytes * limits.maxParts });
   const isPart =
@@ -51,6 +53,12 @@ export function planParts(
     chunkSize >= Math.max(limits.minPartBytes, smallestChunkPart(preferred), needed) &&
     chunkSize <= limits.maxPartBytes;
   return { partBytes: isPart ? chunkSize : inChunks(base, chunkSize, limits), growEvery: 0 };
+}
+
+/** Each part costs a request: large files have fewer and larger ones, as long as enough of them can be under way at once. */
+function largerParts(size: number, preferred: number): number {
+  if (size < preferred * 16) return preferred;
+  return size < preferred * 64 ? preferred * 2 : preferred * 4;
 }
 
 /** Parts double as often as they can without becoming larger than the store takes. */

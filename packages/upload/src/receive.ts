@@ -126,7 +126,7 @@ async function takeEach(
 ): Promise<Receipt> {
   const underWay = new Set<Promise<void>>();
   const receipts: Receipt[] = [];
-  let failure: unknown;
+  let failure: Error | undefined;
   const end = chunk.offset! + chunk.length;
   for (const piece of pieces) {
     const own: Chunk = {
@@ -145,7 +145,7 @@ async function takeEach(
     const placing = await placement.place(piece);
     const settling = settle(own, placing, piece === pieces.at(-1))
       .catch((error: unknown) => {
-        failure ??= error;
+        failure ??= error as Error;
       })
       .finally(() => underWay.delete(settling));
     underWay.add(settling);
@@ -289,7 +289,7 @@ async function knownChunk(
   id: string,
   name: string,
 ): Promise<(Known & { lostAt?: number }) | undefined> {
-  const record = await engine.redis.call('HGET', [keysFor(engine, id)!.chunks, name]);
+  const record = (await engine.redis.call('HGET', [keysFor(engine, id)!.chunks, name])) as Buffer | null;
   const [length, crc64, offset] = record === null ? [] : String(record).split(' ');
   if (length === undefined) return undefined;
   if (length === 'lost') return { lostAt: Number(offset) };

@@ -172,13 +172,13 @@ export async function readWindow(
   });
 }
 
-/** The frames of an upload that has ended, as the scripts write them: attempt and number of frames. */
-export async function readAttempts(engine: Engine, id: string): Promise<string[]> {
+/** Frames as the scripts write them: attempt and number of frames. `freed` are those that nobody needs; after its end, all. */
+export async function readAttempts(engine: Engine, id: string, which: 'freed' | 'all'): Promise<string[]> {
   const fields = fieldsOf(await engine.redis.call('HGETALL', [keysFor(engine, id)!.attempts]));
   return [...fields].flatMap(([attempt, paid]) => {
     const frames = /^\d+ \d+ (\d+)$/.exec(paid)?.[1];
     if (attempt.startsWith('!')) return [`${attempt.slice(1)} ${paid}`];
-    return frames === undefined ? [] : [`${attempt} ${frames}`];
+    return frames === undefined || which === 'freed' ? [] : [`${attempt} ${frames}`];
   });
 }
 

@@ -11,7 +11,7 @@ import { keysOf } from './keys.js';
 import { partAt, partNumbered, type PartPlan } from './plan.js';
 import { scripts } from './scripts.js';
 import { spill } from './spill.js';
-import { readExtents, readState, readWindow, type Extent } from './state.js';
+import { readAttempts, readExtents, readState, readWindow, type Extent } from './state.js';
 import { ask } from './work.js';
 import { dropFrames, keepFrames, loseVanished } from './writePart.js';
 
@@ -47,14 +47,22 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   }
   const nowMs = await redisNow(engine);
   const quietMs = nowMs - state.updatedAt;
-  if (quietMs >= state.idleMs) {
+  // Who has sent everything is not idle: it is us who take long.
+  const isAllThere = state.size !== undefined && state.receivedBytes === state.size;
+  if (quietMs >= state.idleMs && !isAllThere) {
     await expire(engine, id);
     return cleanUpEnded(engine, id);
   }
+<<<<<<< HEAD
+  await dropFrames(engine, id, await readAttempts(engine, id, 'freed'));
+  const extents = await readExtents(engine, id);
+  await keepFrames(engine, id, [...extents, ...(await readWindow(engine, id))]);
+=======
   const buffered = await readExtents(engine, id);
   const gone = await keepFrames(engine, id, [...buffered, ...(await readWindow(engine, id))]);
   await loseVanished(engine, id, gone);
   const extents = buffered.filter(({ attempt }) => attempt === undefined || !gone.includes(attempt));
+>>>>>>> upload-tests
   const full = fullParts(state, extents, state.size);
   for (const part of full) await ask(engine, { do: 'part', upload: id, part });
   const isQuiet = quietMs >= engine.settings.spillAfterMs;
@@ -127,7 +135,7 @@ export class Caretaker {
     await this.#looking;
   }
 
-  /** One round: whoever is due gets a job. */
+  /** One round: whoever is due gets a job, and what nobody needs is deleted. */
   async look(): Promise<void> {
     const { settings, redis } = this.#engine;
     for (let partition = 0; partition < settings.partitions; partition++) {

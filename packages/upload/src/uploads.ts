@@ -1,7 +1,7 @@
 // `Uploads` is the engine as its users see it: it knows nothing of HTTP. It makes the connections, runs the jobs, and offers one
 // method per thing that can be done to an upload; each method stands in a file of its own.
 import { silentLogger, type Logger } from '@sluice/base';
-import { Queue, type Worker } from '@sluice/queue';
+import { Queue } from '@sluice/queue';
 import type { Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
 import type { ObjectStore } from '@sluice/store';
@@ -59,7 +59,7 @@ export const defaultSettings: Settings = {
   maxChunks: 100_000,
   preferredPartBytes,
   windowChunks: 64,
-  partMemoryBytes: 96 * 1_048_576,
+  partMemoryBytes: 128 * 1_048_576,
   wholeBytes: preferredPartBytes,
 };
 
@@ -73,7 +73,7 @@ export class Uploads {
   readonly #caretaker: Caretaker;
   readonly #progress: ProgressHub;
   readonly #workers: number;
-  #worker: Worker<UploadJob, unknown> | undefined;
+  #working = false;
 
   constructor(options: UploadsOptions) {
     const settings = { ...defaultSettings, ...options.settings };
@@ -94,7 +94,8 @@ export class Uploads {
         logger,
       }),
       hashes: new PassingHashes(),
-      partMemory: new PartMemory(settings.partMemoryBytes, settings.preferredPartBytes),
+      partMemory: new PartMemory(settings.partMemoryBytes),
+      drives: new Map(),
       metrics: new UploadMetrics(),
       logger,
       settings,
@@ -110,7 +111,8 @@ export class Uploads {
   async start(): Promise<void> {
     await this.#engine.queue.ready();
     if (this.#workers === 0) return;
-    this.#worker ??= startWork(this.#engine, this.#workers);
+    if (!this.#working) startWork(this.#engine, this.#workers);
+    this.#working = true;
     this.#caretaker.start();
   }
 

@@ -75,7 +75,7 @@ async function storeSmall(
   const began = performance.now();
   let object: Written;
   try {
-    object = await write(store, objectKey, body, length, upload.contentType);
+    object = await write(engine, store, objectKey, body, length, upload.contentType);
     if (upload.sha256 !== undefined && upload.sha256 !== object.sha256)
       throw completionErrors.SHA256_MISMATCH({ id, declared: upload.sha256, computed: object.sha256 });
     engine.metrics.stored(performance.now() - began, length);
@@ -116,36 +116,71 @@ interface Written extends ObjectInfo {
   sha256: string;
 }
 
+/** From memory if there is room for the file, else as it comes. */
 async function write(
+  engine: Engine,
   store: ObjectStore,
   key: string,
   body: BodyReader,
   length: number,
   contentType: string | undefined,
 ): Promise<Written> {
+  const type = contentType === undefined ? {} : { contentType };
+  if (length <= inMemoryBytes) return writeBytes(store, key, body, Buffer.allocUnsafe(length), type);
+  const place = engine.partMemory.take(length);
+  if (!place) return writeStream(store, key, body, length, type);
+  try {
+    return await writeBytes(store, key, body, place.subarray(0, length), type);
+  } finally {
+    engine.partMemory.giveBack(place);
+  }
+}
+
+async function writeBytes(
+  store: ObjectStore,
+  key: string,
+  body: BodyReader,
+  bytes: Buffer,
+  type: { contentType?: string },
+): Promise<Written> {
+  const { length } = bytes;
+  const got = await body.fill(bytes);
+  if (got < length) throw uploadErrors.BODY_TRUNCATED({ wanted: length, got });
+  await body.expectEnd(length);
+  const crc64 = crcOf(bytes, 0n);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  return confirmed(store, await store.put(key, bytes, { ...type, crc64 }), length, crc64, sha256);
+}
+
+async function writeStream(
+  store: ObjectStore,
+  key: string,
+  body: BodyReader,
+  length: number,
+  type: { contentType?: string },
+): Promise<Written> {
   const hash = createHash('sha256');
   let crc64 = 0n;
-  const type = contentType !== undefined && { contentType };
-  let object: ObjectInfo;
-  if (length <= inMemoryBytes) {
-    const bytes = await body.take(length);
-    await body.expectEnd(length);
-    crc64 = crcOf(bytes, 0n);
+  const stream = body.stream(length, (bytes) => {
+    crc64 = crcOf(bytes, crc64);
     hash.update(bytes);
-    object = await store.put(key, bytes, { ...type, crc64 });
-  } else {
-    const stream = body.stream(length, (bytes) => {
-      crc64 = crcOf(bytes, crc64);
-      hash.update(bytes);
-    });
-    object = await store.put(key, { stream, length }, { ...type });
-    await body.expectEnd(length);
-  }
-  const sha256 = hash.digest('hex');
+  });
+  const object = await store.put(key, { stream, length }, type);
+  await body.expectEnd(length);
+  return confirmed(store, object, length, crc64, hash.digest('hex'));
+}
+
+/** The store must have what was read; one that does not say is read back. */
+async function confirmed(
+  store: ObjectStore,
+  object: ObjectInfo,
+  size: number,
+  crc64: bigint,
+  sha256: string,
+): Promise<Written> {
   const seen = object.crc64 ?? (await readBack(store, object));
-  if (seen !== crc64)
-    throw uploadErrors.STORE_DIFFERS({ what: 'the file', store: hex(seen), sent: hex(crc64) });
-  return { ...object, size: length, crc64, sha256 };
+  if (seen === crc64) return { ...object, size, crc64, sha256 };
+  throw uploadErrors.STORE_DIFFERS({ what: 'the file', store: hex(seen), sent: hex(crc64) });
 }
 
 async function readBack(store: ObjectStore, { key }: ObjectInfo): Promise<bigint> {

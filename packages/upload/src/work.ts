@@ -54,17 +54,14 @@ export async function askFor(
   await Promise.all(jobs.map((job) => ask(engine, job)));
 }
 
-export function startWork(engine: Engine, concurrency: number): Worker<UploadJob, unknown> {
+export function startWork(engine: Engine, concurrency: number): Worker<UploadJob> {
   const worker = engine.queue.work((job) => run(engine, job), {
     concurrency,
     leaseMs: engine.settings.leaseMs,
     name: 'uploads',
   });
   worker.on('failed', (job, error) => {
-    engine.logger.warn(
-      { err: error, job: (job as Job<unknown>).data },
-      'a step of an upload failed and is repeated',
-    );
+    engine.logger.warn({ err: error, job: (job as Job).data }, 'a step of an upload failed and is repeated');
   });
   return worker;
 }

@@ -33,7 +33,7 @@ test('chunks smaller than a part arrive out of order and become the file', async
     size: bytes.length,
     chunkSize,
   });
-  const numbers = Array.from({ length: Math.ceil(bytes.length / chunkSize) }, (_, n) => n).reverse();
+  const numbers = Array.from({ length: Math.ceil(bytes.length / chunkSize) }, (_, n) => n).toReversed();
   for (const number of numbers) {
     const chunk = bytes.subarray(number * chunkSize, (number + 1) * chunkSize);
     const { ack } = await uploads.receive(upload.id, { number }, stream(chunk), chunk.length);

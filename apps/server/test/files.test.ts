@@ -1,0 +1,163 @@
+/** Files as a user of `npm start` meets them: the line that it prints, a restart, a kill, keys, S3. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { readEvents } from '@sluice/events';
+import { RedisLink } from '@sluice/redis';
+import { startPostgres, startVersitygw, versitygwProblem, waitUntil } from '@sluice/testbed';
+import { newDataDir, processesIn, startServer } from './serverProcess.js';
+
+const ALL = { SLUICE_ROLES: 'queues,api,uploads,relay' };
+
+test('the line that the server prints uploads a file, and it is served', async () => {
+  const server = await startServer(newDataDir(), ALL);
+  const command = /^Upload a file: (.+)$/m.exec(server.output())![1]!;
+  const folder = newDataDir();
+  writeFileSync(join(folder, 'README.md'), 'Hello, Sluice!\n');
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { cwd: folder });
+  const told = JSON.parse(stdout) as { path: string; sha256: string };
+  assert.equal(told.sha256, createHash('sha256').update('Hello, Sluice!\n').digest('hex'));
+  const file = await fetch(`${server.url}/v1/files/main/${told.path}`);
+  assert.equal(await file.text(), 'Hello, Sluice!\n');
+  assert.equal(await server.end('SIGTERM'), 0);
+});
+
+test('a restart finds the files, and an upload that was under way goes on', async () => {
+  const dataDir = newDataDir();
+  const first = await startServer(dataDir, ALL);
+  await put(first.url, 'kept.txt', 'kept');
+  const begun = await fetch(`${first.url}/v1/uploads`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ drive: 'main', path: 'half.bin', size: 200, chunkSize: 100 }),
+  });
+  const { id } = (await begun.json()) as { id: string };
+  await send(first.url, id, 0);
+  await first.end('SIGKILL');
+  const second = await startServer(dataDir, ALL);
+  assert.equal(await (await fetch(`${second.url}/v1/files/main/kept.txt`)).text(), 'kept');
+  const { missing } = (await (await fetch(`${second.url}/v1/uploads/${id}`)).json()) as {
+    missing: number[][];
+  };
+  // What was buffered may have been lost with the chunks Redis; then it is asked for again.
+  for (const number of [0, 1]) await send(second.url, id, number);
+  assert.ok(missing.length > 0);
+  await waitUntil('the upload is complete', async () => {
+    const { state } = (await (await fetch(`${second.url}/v1/uploads/${id}`)).json()) as { state: string };
+    if (state === 'UPLOADING') for (const number of [0, 1]) await send(second.url, id, number);
+    return state === 'COMPLETED';
+  });
+  const bytes = Buffer.from(await (await fetch(`${second.url}/v1/files/main/half.bin`)).arrayBuffer());
+  assert.deepEqual(bytes, Buffer.concat([Buffer.alloc(100, 0), Buffer.alloc(100, 1)]));
+  assert.equal(await second.end('SIGTERM'), 0);
+  for (const part of ['redis', 'chunks', 'postgres'])
+    assert.deepEqual(await processesIn(join(dataDir, part)), [], part);
+});
+
+test('what happens to files is announced in a Redis stream', async () => {
+  const server = await startServer(newDataDir(), ALL);
+  await put(server.url, 'a.txt', 'one');
+  await put(server.url, 'a.txt', 'two');
+  await fetch(`${server.url}/v1/files/main/a.txt`, { method: 'DELETE' });
+  const link = new RedisLink(server.redisUrl);
+  const topics: string[] = [];
+  await waitUntil('the events are there', async () => {
+    topics.length = 0;
+    for (const { topic } of await readEvents({ redis: link })) topics.push(topic.replace('repository.', ''));
+    return topics.length >= 7;
+  });
+  link.close();
+  const upload = ['uploads.initiated', 'uploads.completed'];
+  assert.deepEqual(topics, [
+    ...upload,
+    'documents.created',
+    ...upload,
+    'documents.updated',
+    'documents.deleted',
+  ]);
+  await server.end('SIGTERM');
+});
+
+test('metrics and readiness tell of uploads under the names that people know', async () => {
+  const server = await startServer(newDataDir(), ALL);
+  await put(server.url, 'm', 'm');
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  for (const name of [
+    'repository_chunks_processed_total',
+    'repository_upload_chunk_latency_seconds_count',
+    'repository_s3_upload_latency_seconds_count',
+    'repository_upload_completion_latency_seconds_count',
+    'repository_chunks_queued',
+    'sluice_outbox_waiting',
+  ])
+    assert.match(metrics, new RegExp(`^${name} \\d`, 'm'));
+  const ready = (await (await fetch(`${server.url}/readyz`)).json()) as Record<string, string>;
+  assert.deepEqual([ready['records'], ready['store'], ready['uploads']], ['ok', 'ok', 'ok']);
+  await server.end('SIGTERM');
+});
+
+test('without keys the server refuses to listen where others can reach it', async () => {
+  const failure = await startServer(newDataDir(), { ...ALL, SLUICE_HOST: '0.0.0.0' }).catch(
+    (error: unknown) => error,
+  );
+  assert.match(String(failure), /SLUICE_KEYS/);
+});
+
+test('with keys every tenant has its own drive, and nobody gets in without one', async () => {
+  const keys = 'acme=acme-key-0123456789,beta=beta-key-0123456789';
+  const server = await startServer(newDataDir(), { ...ALL, SLUICE_KEYS: keys });
+  const as = (key: string) => ({ headers: { 'X-Sluice-Key': key } });
+  assert.equal((await fetch(`${server.url}/v1/drives`)).status, 401);
+  const put = await fetch(`${server.url}/v1/files/main/a`, {
+    method: 'PUT',
+    body: 'secret',
+    ...as('acme-key-0123456789'),
+  });
+  assert.equal(put.status, 201);
+  assert.equal((await fetch(`${server.url}/v1/files/main/a`, as('beta-key-0123456789'))).status, 404);
+  assert.equal(
+    await (await fetch(`${server.url}/v1/files/main/a`, as('acme-key-0123456789'))).text(),
+    'secret',
+  );
+  assert.ok(!server.output().includes('acme-key'));
+  await server.end('SIGTERM');
+});
+
+test('files go to S3 and records to a PostgreSQL of the user', async (t) => {
+  const problem = versitygwProblem();
+  if (problem !== undefined) return t.skip(problem);
+  const [gateway, postgres] = await Promise.all([startVersitygw(), startPostgres()]);
+  const dataDir = newDataDir();
+  const server = await startServer(dataDir, {
+    ...ALL,
+    SLUICE_DATABASE_URL: await postgres.createDatabase(),
+    SLUICE_S3_BUCKET: gateway.bucket,
+    SLUICE_S3_ENDPOINT: gateway.endpoint,
+    SLUICE_S3_ACCESS_KEY_ID: gateway.accessKey,
+    SLUICE_S3_SECRET_ACCESS_KEY: gateway.secretKey,
+  });
+  const bytes = Buffer.alloc(20_000_000, 'sluice');
+  const reply = await fetch(`${server.url}/v1/files/main/s3.bin`, { method: 'PUT', body: bytes });
+  assert.equal(reply.status, 201, await reply.clone().text());
+  const back = Buffer.from(await (await fetch(`${server.url}/v1/files/main/s3.bin`)).arrayBuffer());
+  assert.ok(back.equals(bytes));
+  assert.ok(
+    !readdirSync(dataDir).some((name) => name === 'postgres' && statSync(join(dataDir, name)).isDirectory()),
+  );
+  await server.end('SIGTERM');
+  await Promise.all([gateway.stop(), postgres.stop()]);
+});
+
+async function put(url: string, name: string, text: string): Promise<void> {
+  const reply = await fetch(`${url}/v1/files/main/${name}`, { method: 'PUT', body: text });
+  assert.ok(reply.ok, await reply.text());
+}
+
+async function send(url: string, id: string, number: number): Promise<void> {
+  const body = Buffer.alloc(100, number);
+  await fetch(`${url}/v1/uploads/${id}/chunks/${number}`, { method: 'PUT', body });
+}

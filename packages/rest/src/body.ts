@@ -1,0 +1,82 @@
+// The body of a request, before anybody reads it and after nobody wants it any more.
+//
+// - A client that asks first (`Expect: 100-continue`, as curl does with large files) is told to go on only when somebody really
+//   reads: whoever is refused for a key, a size or a name has sent nothing but headers.
+// - A client that is refused while it sends gets the answer at once. Closing right away would make its system throw the
+//   answer away together with the connection; so for a moment we read what comes, and then close.
+import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+const lingerMs = 2_000;
+const lingerBytes = 16 * 1_048_576;
+
+const asking = new WeakMap<IncomingMessage, ServerResponse>();
+
+/** From now on the server answers `Expect: 100-continue` for our addresses when the body is read; for others at once. */
+export function answerExpectations(server: Server): void {
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    if (request.url?.startsWith('/v1/')) asking.set(request, response);
+    else response.writeContinue();
+    server.emit('request', request, response);
+  });
+}
+
+/** Tells a client that asked to send its body. */
+export function goOn(request: IncomingMessage): void {
+  const response = asking.get(request);
+  if (!response) return;
+  asking.delete(request);
+  response.writeContinue();
+}
+
+/** The bytes of a request; where the client asked, the first read tells it to send them. */
+export function bodyOf({ raw }: FastifyRequest): AsyncIterable<Uint8Array> {
+  return asking.has(raw) ? askedFor(raw) : raw;
+}
+
+async function* askedFor(raw: IncomingMessage): AsyncGenerator<Uint8Array> {
+  goOn(raw);
+  yield* raw as AsyncIterable<Uint8Array>;
+}
+
+/** Whether bytes of the request are still to come. */
+export function isUnread({ raw }: FastifyRequest): boolean {
+  const hasBody = raw.headers['transfer-encoding'] !== undefined || Number(raw.headers['content-length']) > 0;
+  return hasBody && !raw.complete;
+}
+
+/** Answers while the body is still coming, and closes the connection when the client has had time to read the answer. */
+export function answerEarly(
+  { raw: request }: FastifyRequest,
+  reply: FastifyReply,
+  status: number,
+  body: object,
+): void {
+  const text = JSON.stringify(body);
+  const headers = {
+    ...(reply.getHeaders() as OutgoingHttpHeaders),
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(text)),
+    connection: 'close',
+  };
+  const { raw: response } = reply.hijack();
+  response.writeHead(status, headers);
+  // It was never told to send anything.
+  if (asking.has(request)) return void response.end(text);
+  response.write(text);
+  let dropped = 0;
+  const close = (): void => {
+    clearTimeout(impatience);
+    response.end();
+  };
+  const impatience = setTimeout(close, lingerMs);
+  response.once('close', close);
+  request.once('end', close);
+  // Whoever read it until now waits for "readable", and would keep the bytes from flowing.
+  request.removeAllListeners('readable');
+  request.on('data', (bytes: Buffer) => {
+    dropped += bytes.length;
+    if (dropped > lingerBytes) close();
+  });
+  request.resume();
+}
