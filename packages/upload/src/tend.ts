@@ -53,16 +53,11 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
     await expire(engine, id);
     return cleanUpEnded(engine, id);
   }
-<<<<<<< HEAD
   await dropFrames(engine, id, await readAttempts(engine, id, 'freed'));
-  const extents = await readExtents(engine, id);
-  await keepFrames(engine, id, [...extents, ...(await readWindow(engine, id))]);
-=======
   const buffered = await readExtents(engine, id);
   const gone = await keepFrames(engine, id, [...buffered, ...(await readWindow(engine, id))]);
   await loseVanished(engine, id, gone);
   const extents = buffered.filter(({ attempt }) => attempt === undefined || !gone.includes(attempt));
->>>>>>> upload-tests
   const full = fullParts(state, extents, state.size);
   for (const part of full) await ask(engine, { do: 'part', upload: id, part });
   const isQuiet = quietMs >= engine.settings.spillAfterMs;
