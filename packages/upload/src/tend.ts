@@ -64,12 +64,9 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   if (isQuiet || state.isPressed) await spill(engine, state, extents, full, signal);
   const { spillAfterMs } = engine.settings;
   const isInRedis = extents.some(({ attempt }) => attempt !== undefined) || state.reservedBytes > 0;
-  const nextMs = isInRedis && !isQuiet ? state.updatedAt + spillAfterMs : nowMs + spillAfterMs;
-  const nextAt = Math.max(
-    isInRedis ? nextMs : Math.min(state.updatedAt + state.idleMs, nowMs + longestPauseMs),
-    nowMs + soonestMs,
-  );
-  const updatedAt = state.updatedAt;
+  const { updatedAt } = state;
+  const nextMs = isInRedis ? (isQuiet ? nowMs : updatedAt) + spillAfterMs : nowMs + longestPauseMs;
+  const nextAt = Math.max(Math.min(nextMs, updatedAt + state.idleMs), nowMs + soonestMs);
   const args = { id, updatedAt, isQuiet: isQuiet ? '1' : '', nextAt };
   const [, ...undropped] = await runScript(engine, 'tended', id, args);
   await dropFrames(engine, id, undropped);

@@ -92,7 +92,7 @@ test('many uploads that all send their last part first do not wait for each othe
   const file = bytes.subarray(0, size);
   const one = async (n: number): Promise<string> => {
     const { id } = await begin(uploads, `f${n}`, { size, chunkSize: mebibyte / 4 });
-    const left = Array.from({ length: 12 }, (_, number) => number).reverse();
+    const left = Array.from({ length: 12 }, (_, number) => number).toReversed();
     while (left.length > 0) {
       // A client that is refused sends what comes first in the file.
       for (const number of [...left]) {

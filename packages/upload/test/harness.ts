@@ -62,9 +62,9 @@ export interface Service {
   folder: string;
   database: string;
   /** Of one upload; without an id, those that uploads share. */
-  keys(id?: string): UploadKeys;
+  keys: (id?: string) => UploadKeys;
   /** Another instance of the same service. */
-  another(options?: Partial<UploadsOptions>): Promise<Uploads>;
+  another: (options?: Partial<UploadsOptions>) => Promise<Uploads>;
 }
 
 export async function startService(

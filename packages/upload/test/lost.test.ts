@@ -325,20 +325,20 @@ test('requests that bring different bytes for the same chunk at once never make 
 });
 
 test('a body that brings nothing for too long is slow, one that dribbles for long is fine', async (t) => {
-  const service = await startService(t, { settings: { ...settings, slowMs: 400, attemptMs: 500 } });
+  const service = await startService(t, { settings: { ...settings, slowMs: 1_500, attemptMs: 1_500 } });
   const { uploads } = service;
   const file = bytes.subarray(0, 2_000);
   const { id } = await begin(uploads, 'f', { size: file.length });
   const dribble = async function* (stallMs: number) {
     for (let at = 0; at < 1_000; at += 100) {
       yield file.subarray(at, at + 100);
-      await pause(at === 500 ? stallMs : 100);
+      await pause(at === 500 ? stallMs : 250, undefined, { ref: at !== 500 });
     }
   };
-  await assert.rejects(uploads.receive(id, { offset: 0 }, dribble(2_000), 1_000), { code: 'BODY_SLOW' });
+  await assert.rejects(uploads.receive(id, { offset: 0 }, dribble(10_000), 1_000), { code: 'BODY_SLOW' });
   assert.equal((await uploads.status(id)).receivedBytes, 0);
   // Longer than an attempt lives unless it is extended.
-  await uploads.receive(id, { offset: 0 }, dribble(100), 1_000);
+  await uploads.receive(id, { offset: 0 }, dribble(250), 1_000);
   assert.equal((await uploads.status(id)).receivedBytes, 1_000);
   assert.equal((await sendMissing(uploads, id, file)).result!.sha256, sha256(file));
 });
@@ -395,6 +395,7 @@ test('lost frames are noticed by whoever looks after the upload, also those of c
   assert.equal((await ended(uploads, id)).result!.sha256, sha256(bytes.subarray(0, 3_000)));
   for (const key of (await remainsOf(service)).frames) await link.call('DEL', [key]);
   await waitUntil('nothing is there', async () => {
+    await link.call('ZADD', [service.keys().attention, 'XX', 1, waiting.id]);
     await uploads.tend();
     return (await uploads.status(waiting.id)).receivedBytes === 0;
   });

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, test, type TestContext } from 'node:test';
 import type { ObjectStore } from '@sluice/store';
 import { waitUntil } from '@sluice/testbed';
-import { Uploads } from '../src/index.js';
+import type { Uploads } from '../src/index.js';
 import { frameBytes } from '../src/frames.js';
 import {
   begin,
@@ -110,7 +110,7 @@ test('3: identical chunks are all counted', async () => {
 test('4: the byte order decides about parts, not the order of arrival', async () => {
   const path = name();
   const { id } = await begin(uploads, path, { size: bytes.length, chunkSize });
-  for (const number of [...numbers].reverse()) await send(uploads, id, { number }, chunk(number));
+  for (const number of numbers.toReversed()) await send(uploads, id, { number }, chunk(number));
   await ended(uploads, id);
   assert.deepEqual(await contentOf(service, path), bytes);
 });
