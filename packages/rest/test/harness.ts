@@ -164,8 +164,13 @@ export function raw(
   });
 }
 
-/** What a server answers to exactly these bytes, until it or `untilMs` ends the conversation. */
-export function converse(url: string, pieces: (string | Buffer)[], untilMs = 1_500): Promise<string> {
+/** What a server answers to exactly these bytes, until it, what we wait for, or `untilMs` ends the conversation. */
+export function converse(
+  url: string,
+  pieces: (string | Buffer)[],
+  untilMs = 10_000,
+  awaited?: RegExp,
+): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname);
@@ -178,6 +183,7 @@ export function converse(url: string, pieces: (string | Buffer)[], untilMs = 1_5
     const impatience = setTimeout(end, untilMs);
     socket.on('data', (bytes) => {
       text += bytes.toString('latin1');
+      if (awaited?.test(text)) end();
     });
     socket.on('error', () => {});
     socket.on('close', end);

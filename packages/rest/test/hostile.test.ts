@@ -121,8 +121,7 @@ test('prototypes are not reachable through JSON, metadata, queries or headers', 
 });
 
 test('methods and versions that do not exist are refused', async () => {
-  const first = async (text: string): Promise<string> =>
-    (await converse(api.url, [text], 1_000)).split('\r\n')[0]!;
+  const first = async (text: string): Promise<string> => (await converse(api.url, [text])).split('\r\n')[0]!;
   const head = `Host: localhost\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n\r\n`;
   assert.match(await first(`FOO /v1/uploads HTTP/1.1\r\n${head}`), / 400 /);
   assert.match(await first(`GET /v1/uploads HTTP/9.9\r\n${head}`), / 400 /);
@@ -145,11 +144,11 @@ test('methods and versions that do not exist are refused', async () => {
 
 test('headers that are huge, doubled or contradict each other are refused', async () => {
   const talk = (lines: string[], body = ''): Promise<string> =>
-    converse(
-      api.url,
-      [[...lines, 'Host: localhost', `Authorization: Bearer ${key}`, '', body].join('\r\n')],
-      1_000,
-    );
+    converse(api.url, [
+      [...lines, 'Host: localhost', `Authorization: Bearer ${key}`, 'Connection: close', '', body].join(
+        '\r\n',
+      ),
+    ]);
   const huge = await talk(['GET /v1/drives HTTP/1.1', `X-Huge: ${'x'.repeat(20_000)}`]);
   assert.match(huge, /^HTTP\/1.1 431 [^]*"code":"REQUEST_INVALID"/);
   const put = 'PUT /v1/files/main/h HTTP/1.1';
@@ -393,7 +392,7 @@ test('a thousand damaged requests never make it fail, and afterwards it works as
   const sent = Array.from({ length: 1_000 }, one);
   const worker = async (): Promise<void> => {
     for (let request = sent.pop(); request !== undefined; request = sent.pop()) {
-      const answer = await converse(api.url, [Buffer.from(request, 'latin1')], 1_000);
+      const answer = await converse(api.url, [Buffer.from(request, 'latin1')], 2_000);
       const status = /^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 'none';
       seen.set(status, (seen.get(status) ?? 0) + 1);
       assert.ok(!status.startsWith('5') || status === '503', `${JSON.stringify(request)}\n${answer}`);
