@@ -84,7 +84,11 @@ export class Player {
     this.#casting.faults.write({ f: 'term', at: Date.now(), pid: child.pid!, name: this.name });
     child.kill('SIGCONT');
     child.kill('SIGTERM');
-    const inTime = await Promise.race([ended, sleep(this.#casting.endsWithinMs, false)]);
+    const inTime = await Promise.race([
+      ended,
+      // The process that is waited for keeps us alive; its deadline need not.
+      sleep(this.#casting.endsWithinMs, false, { ref: false }),
+    ]);
     if (!inTime) child.kill('SIGKILL');
     return inTime;
   }
