@@ -93,6 +93,18 @@ export class Player {
     return inTime;
   }
 
+  /** Ends the process at once, for good. */
+  async kill(): Promise<void> {
+    this.#curtain = true;
+    const child = this.#child;
+    if (!child) return;
+    const ended = new Promise<void>((resolve) => {
+      child.once('exit', () => resolve());
+    });
+    child.kill('SIGKILL');
+    await ended;
+  }
+
   async #untilUp(child: ChildProcess, port: number): Promise<void> {
     while (this.#child === child && !this.isUp) {
       const reply = await fetch(`http://127.0.0.1:${port}/healthz`, {
