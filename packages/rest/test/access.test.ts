@@ -28,7 +28,7 @@ let api: Api;
 before(async () => {
   api = await startApi('file', {
     settings: { preferredPartBytes: mebibyte, wholeBytes: mebibyte },
-    tenants: ['ada', 'bob', 'tight'],
+    tenants: ['ada', 'bob', 'tight', 'unsure'],
     access: {
       secret,
       keys: [
@@ -36,8 +36,10 @@ before(async () => {
         { tenant: 'ada', key: adaNewKey },
         { tenant: 'bob', key: bobKey },
         { tenant: 'tight', key: 'tight-key' },
+        { tenant: 'unsure', key: 'unsure-key' },
       ],
       rules: {
+        unsure: { maxBytes: 1_000, maxFileBytes: 600 },
         tight: { maxBytes: 1_000, maxOpenUploads: 2, maxFileBytes: 600, types: ['image/*', 'Text/Plain'] },
       },
     },
@@ -512,14 +514,51 @@ test('quotas of bytes, of one file, of open uploads and of types hold', async ()
   );
 });
 
-test('a piped file is held to the quota when its length is known', async () => {
-  const tight = { Authorization: 'Bearer tight-key', 'Content-Type': 'image/png' };
-  const answer = await raw(api.url, '/v1/files/main/piped', {
+test('a file of unknown length is held to the limits as its bytes come and when it is complete', async () => {
+  const unsure = { Authorization: 'Bearer unsure-key' };
+  const begin = async (path: string, more: object = {}): Promise<string> =>
+    (await api.call('POST', '/v1/uploads', { drive: 'main', path, ...more }, unsure)).body.id as string;
+  const outcome = ({ status, body }: Answer): unknown[] => [status, body.error?.code];
+  const range = (id: string, from: number, length: number) =>
+    api.send(`/v1/uploads/${id}/bytes`, bytesOf(length), {
+      ...unsure,
+      'Content-Range': `bytes ${from}-${from + length - 1}/*`,
+    });
+  const ranged = await begin('ranged');
+  assert.equal((await range(ranged, 0, 600)).status, 200);
+  assert.deepEqual(outcome(await range(ranged, 600, 1)), [413, 'FILE_TOO_LARGE']);
+  const numbered = await begin('numbered');
+  const chunk = (n: number, length: number) =>
+    api.send(`/v1/uploads/${numbered}/chunks/${n}`, bytesOf(length), unsure);
+  assert.equal((await chunk(0, 400)).status, 200);
+  assert.deepEqual(outcome(await chunk(1, 201)), [413, 'FILE_TOO_LARGE']);
+  assert.equal((await chunk(1, 200)).status, 200);
+  const piped = await raw(api.url, '/v1/files/main/piped', {
     method: 'PUT',
     body: bytesOf(601),
-    headers: { ...tight, 'Transfer-Encoding': 'chunked' },
+    headers: { ...unsure, 'Transfer-Encoding': 'chunked' },
   });
-  assert.deepEqual([answer.status, JSON.parse(answer.text).error.code], [413, 'FILE_TOO_LARGE']);
+  assert.deepEqual([piped.status, JSON.parse(piped.text).error.code], [413, 'FILE_TOO_LARGE']);
+  // Each of the two fits; together they do not.
+  const ends = [];
+  for (const id of [ranged, numbered]) {
+    assert.equal((await api.call('POST', `/v1/uploads/${id}/complete`, {}, unsure)).status, 200);
+    ends.push(await completed(api, id, unsure));
+  }
+  assert.deepEqual(
+    ends.map(({ state, error }) => [state, error?.code]),
+    [
+      ['COMPLETED', undefined],
+      ['FAILED', 'QUOTA_EXCEEDED'],
+    ],
+  );
+  const token = await tokenFor({ drive: 'main', path: 'stream', maxBytes: 1_500_000 });
+  const streamed = await raw(api.url, '/v1/files/main/stream', {
+    method: 'PUT',
+    body: bytesOf(3 * mebibyte),
+    headers: { ...token, 'Transfer-Encoding': 'chunked' },
+  });
+  assert.deepEqual([streamed.status, JSON.parse(streamed.text).error.code], [413, 'FILE_TOO_LARGE']);
 });
 
 test('pages of allowed origins read successes, refusals and missing routes; other pages read nothing', async () => {

@@ -25,11 +25,15 @@ before(async () => {
 after(stopServers);
 
 test('429 and 503 say when to come back, to pages too, and nothing of what is behind', async (t) => {
-  const settings = { preferredPartBytes: mebibyte, budgetBytes: 64_000, uploadBudgetBytes: 64_000 };
+  const settings = { preferredPartBytes: mebibyte, budgetBytes: mebibyte, uploadBudgetBytes: mebibyte };
   const narrow = await startApi(t, { settings });
-  const upload = { drive: 'main', path: 'budget', size: 200_000, chunkSize: 100_000 };
+  const upload = { drive: 'main', path: 'budget', size: 5_000_000, chunkSize: 500_000 };
   const { body } = await narrow.call('POST', '/v1/uploads', upload);
-  const full = await narrow.send(`/v1/uploads/${body.id}/chunks/1`, Buffer.alloc(100_000), { Origin: page });
+  const send = (n: number) =>
+    narrow.send(`/v1/uploads/${body.id}/chunks/${n}`, Buffer.alloc(500_000), { Origin: page });
+  // None of them fills a part, so all have to wait in Redis, and there is no room for all.
+  const answers = await Promise.all([2, 4, 6, 8].map(send));
+  const full = answers.find(({ status }) => status !== 200)!;
   assert.deepEqual([full.status, full.body.error.code], [429, 'BUDGET_EXHAUSTED']);
   assert.ok(Number(full.headers.get('retry-after')) >= 1);
   assert.equal(full.body.error.retryable, true);

@@ -23,6 +23,19 @@ if source ~= '' then
   end
 end
 
+-- A chunk that waits for its predecessors is as if it had not come.
+local waiting = source ~= '' and redis.call('HGETALL', window) or {}
+local dropped = false
+for i = 1, #waiting, 2 do
+  if waiting[i + 1]:match('^%d+ (%S+) ') == source then
+    redis.call('HDEL', window, waiting[i])
+    redis.call('HDEL', chunks, waiting[i])
+    if upload.last_chunk == waiting[i] then redis.call('HSET', state, 'is_last_received', 'false', 'last_chunk', '') end
+    free(upload, source, freed)
+    dropped = true
+  end
+end
+
 local function lose_part(index, record)
   redis.call('HDEL', parts, index)
   local start = part_numbered(upload, tonumber(index))
@@ -43,7 +56,7 @@ end
 
 local lost = 0
 for _, range in ipairs(gone) do lost = lost + range[2] - range[1] end
-if lost > 0 then
+if lost > 0 or dropped then
   forget_chunks(upload, gone)
   recount(upload)
   redis.call('HSET', state, 'status', 'UPLOADING', 'lease_until', '0')

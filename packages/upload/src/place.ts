@@ -184,7 +184,7 @@ export class Placement {
           frames.keep(id, attempt, there.frames, false),
           runScript(this.#engine, 'extend', id, { attempt, attemptMs: settings.attemptMs }),
         ]);
-      }, settings.attemptMs / 3);
+      }, settings.attemptMs / 3).unref();
       let sending: Promise<void> = Promise.resolve();
       try {
         for (let at = 0, number = 0; at < length; number++) {

@@ -13,7 +13,7 @@ import { scripts } from './scripts.js';
 import { spill } from './spill.js';
 import { readAttempts, readExtents, readState, readWindow, type Extent } from './state.js';
 import { ask } from './work.js';
-import { dropFrames, keepFrames } from './writePart.js';
+import { dropFrames, keepFrames, loseVanished } from './writePart.js';
 
 const lookEveryMs = 2_000;
 const atOnce = 200;
@@ -54,8 +54,10 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
     return cleanUpEnded(engine, id);
   }
   await dropFrames(engine, id, await readAttempts(engine, id, 'freed'));
-  const extents = await readExtents(engine, id);
-  await keepFrames(engine, id, [...extents, ...(await readWindow(engine, id))]);
+  const buffered = await readExtents(engine, id);
+  const gone = await keepFrames(engine, id, [...buffered, ...(await readWindow(engine, id))]);
+  await loseVanished(engine, id, gone);
+  const extents = buffered.filter(({ attempt }) => attempt === undefined || !gone.includes(attempt));
   const full = fullParts(state, extents, state.size);
   for (const part of full) await ask(engine, { do: 'part', upload: id, part });
   const isQuiet = quietMs >= engine.settings.spillAfterMs;

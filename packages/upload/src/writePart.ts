@@ -25,7 +25,7 @@ export async function writePart(
   const { start, size } = partNumbered(state, index, state.size);
   const extents = await readExtents(engine, id, start, start + size);
   if (!covers(extents, start, size)) return;
-  await keepFrames(engine, id, extents);
+  if (await loseVanished(engine, id, await keepFrames(engine, id, extents))) throw uploadErrors.CHUNKS_LOST();
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
   const began = performance.now();
   const received = await receivedCrc64(engine, id, extents);
@@ -110,12 +110,7 @@ export class PartBytes {
   /** If reading failed because bytes are gone, they become missing, and the client is asked for them. */
   async giveUpLost(): Promise<void> {
     if (this.lost === undefined) return;
-    const id = this.#id;
-    this.#engine.logger.warn({ upload: id }, 'buffered bytes are gone; the client is asked for them again');
-    const args = { id, source: this.lost, part: '', etag: '', multipartId: '' };
-    const { lookAgainMs: lookMs } = this.#engine.settings;
-    const [, , ...freed] = await runScript(this.#engine, 'lose', id, { ...args, lookMs });
-    await dropFrames(this.#engine, id, freed);
+    await loseVanished(this.#engine, this.#id, [this.lost]);
     throw uploadErrors.CHUNKS_LOST();
   }
 
@@ -170,19 +165,38 @@ function covers(extents: Extent[], start: number, size: number): boolean {
   return at === start + size && size > 0;
 }
 
-/** As long as somebody tries to store them, the only copies do not expire. */
+/** As long as somebody tries to store them, the only copies do not expire. Returns the attempts whose frames are gone. */
 export async function keepFrames(
   engine: Engine,
   id: string,
   extents: Pick<Extent, 'attempt' | 'start' | 'length'>[],
-): Promise<void> {
+): Promise<string[]> {
   const counts = new Map<string, number>();
   for (const { attempt, start, length } of extents) {
     if (attempt === undefined) continue;
     const frames = Math.ceil((start + length) / frameBytes);
     counts.set(attempt, Math.max(counts.get(attempt) ?? 0, frames));
   }
-  await Promise.all([...counts].map(([attempt, count]) => engine.frames.keep(id, attempt, count, true)));
+  const gone: string[] = [];
+  await Promise.all(
+    [...counts].map(async ([attempt, count]) => {
+      const areThere = await engine.frames.keep(id, attempt, count, true);
+      if (!areThere) gone.push(attempt);
+    }),
+  );
+  return gone;
+}
+
+/** What was only there becomes missing, and the client is asked for it. Returns whether there was any. */
+export async function loseVanished(engine: Engine, id: string, sources: string[]): Promise<boolean> {
+  for (const source of sources) {
+    engine.logger.warn({ upload: id }, 'buffered bytes are gone; the client is asked for them again');
+    const args = { id, source, part: '', etag: '', multipartId: '' };
+    const { lookAgainMs: lookMs } = engine.settings;
+    const [, , ...freed] = await runScript(engine, 'lose', id, { ...args, lookMs });
+    await dropFrames(engine, id, freed);
+  }
+  return sources.length > 0;
 }
 
 /** `freed` as the scripts say it: attempt and number of frames. What is not dropped now is dropped by whoever looks. */

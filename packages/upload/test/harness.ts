@@ -68,7 +68,7 @@ export interface Service {
 }
 
 export async function startService(
-  t: TestContext,
+  t: Pick<TestContext, 'after'>,
   options: Partial<UploadsOptions> & {
     redisServer?: RedisServer;
     wrap?: (store: ObjectStore) => ObjectStore;
