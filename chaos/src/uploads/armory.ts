@@ -35,12 +35,18 @@ export class Armory {
   readonly #reader: JournalReader<FaultLine>;
   readonly #fired = new Set<string>();
   readonly #frozen = new Map<number, number>();
+  #isOpen = false;
   #endMs = Infinity;
 
   constructor(options: ArmoryOptions) {
     this.#options = options;
     this.#file = join(options.folder, files.faults);
     this.#reader = new JournalReader(this.#file);
+  }
+
+  /** Before, only a tour arms anything: whoever is killed while it starts shows nothing. */
+  open(): void {
+    this.#isOpen = true;
   }
 
   /** From then on nothing is armed, and nothing that is armed fires. */
@@ -55,7 +61,7 @@ export class Armory {
     const arms: Arms = { sabotage, fromMs: 0, untilMs: this.#endMs, points: {}, faults: this.#file };
     // JSON knows no infinity.
     if (arms.untilMs === Infinity) arms.untilMs = Number.MAX_SAFE_INTEGER;
-    if (mode === 'none' || now > this.#endMs) return arms;
+    if (mode === 'none' || now > this.#endMs || (mode === 'chance' && !this.#isOpen)) return arms;
     const unmet = this.unmet();
     const chosen =
       mode === 'tour'

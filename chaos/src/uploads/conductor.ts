@@ -22,7 +22,7 @@ import type { Guard, GuardName } from './sabotage.js';
 import { leaseMs, openStage } from './stage.js';
 import type { Stage, StoreKind } from './stage.js';
 
-const openingMs = 40_000;
+const openingMs = 90_000;
 const openingFiles = 3;
 const quietMs = 90_000;
 /** A guard that is missing leaves things behind for ever: no need to wait for them. */
@@ -90,6 +90,7 @@ async function play(options: RunOptions): Promise<RunReport> {
     for (const player of players) player.start();
     const thawing = armory.thaw(players);
     await untilWorking(folder, options.tour === true);
+    armory.open();
     say('files are being uploaded; the faults begin');
     const endMs = Date.now() + seconds * 1_000;
     if (options.tour) {
@@ -114,7 +115,7 @@ async function play(options: RunOptions): Promise<RunReport> {
     violations.push(...(await endAll(ofRole('server'))));
     await copyBooks(stage, folder);
   } finally {
-    await Promise.all(players.map((player) => player.end()));
+    await Promise.all(players.map((player) => player.kill()));
     await stage.stop();
     faults.close();
   }

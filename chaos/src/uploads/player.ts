@@ -84,9 +84,25 @@ export class Player {
     this.#casting.faults.write({ f: 'term', at: Date.now(), pid: child.pid!, name: this.name });
     child.kill('SIGCONT');
     child.kill('SIGTERM');
-    const inTime = await Promise.race([ended, sleep(this.#casting.endsWithinMs, false)]);
+    const inTime = await Promise.race([
+      ended,
+      // The process that is waited for keeps us alive; its deadline need not.
+      sleep(this.#casting.endsWithinMs, false, { ref: false }),
+    ]);
     if (!inTime) child.kill('SIGKILL');
     return inTime;
+  }
+
+  /** Ends the process at once, for good. */
+  async kill(): Promise<void> {
+    this.#curtain = true;
+    const child = this.#child;
+    if (!child) return;
+    const ended = new Promise<void>((resolve) => {
+      child.once('exit', () => resolve());
+    });
+    child.kill('SIGKILL');
+    await ended;
   }
 
   async #untilUp(child: ChildProcess, port: number): Promise<void> {
