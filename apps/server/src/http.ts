@@ -12,7 +12,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { withDeadline, type Logger } from '@sluice/base';
-import { notFound, rest, type RestOptions } from '@sluice/rest';
+import { notFound, rest, serverOptions, type RestOptions } from '@sluice/rest';
 import { serverErrors } from './errors.js';
 
 /** The port people learn by heart; taken by somebody else, any free one does. */
@@ -21,10 +21,6 @@ const CHECK_DEADLINE_MS = 2_000;
 /** How long the head of a request may take. A body may take as long as it likes, as long as bytes come. */
 const HEADERS_TIMEOUT_MS = 20_000;
 const KEEP_ALIVE_MS = 72_000;
-/** Of JSON; files are not limited here. */
-const LARGEST_JSON_BYTES = 1_048_576;
-/** Fastify's own limit is far below that of a path. */
-const LONGEST_PARAMETER = 8_192;
 
 /** Resolves if the part can do its work, otherwise rejects with the reason. */
 export type ReadyCheck = () => Promise<void>;
@@ -48,12 +44,10 @@ export interface HttpServer {
 
 export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const server = Fastify({
-    bodyLimit: LARGEST_JSON_BYTES,
+    ...serverOptions,
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: LONGEST_PARAMETER },
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, allErrors: false } },
   });
   server.server.headersTimeout = HEADERS_TIMEOUT_MS;
   server.setNotFoundHandler((request, reply) => notFound(request, reply));

@@ -9,7 +9,7 @@
 -- KEYS attention ZSET, budget HASH
 -- ARGV id, name, number, offset, length, crc64, pieces, last, sha256, maxChunks, maxParts, lookMs
 -- Returns {word, received bytes, stored bytes, '1' if every byte is stored, ready part or freed "attempt frames", …}; word is 'OK',
---   'DUPLICATE', 'CONFLICT', 'OVERLAP', 'BEYOND', 'LAST', 'TOO_MANY', 'UNPAID', 'ENDED' or 'GONE'
+--   'DUPLICATE', 'CONFLICT', 'OVERLAP', 'BEYOND', 'LAST', 'TOO_MANY', 'TOO_LARGE', 'UNPAID', 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE' } end
 local list = cjson.decode(pieces)
@@ -73,6 +73,9 @@ if not is_open(upload) then return answer('ENDED') end
 if redis.call('HLEN', chunks) >= tonumber(maxChunks) then return answer('TOO_MANY') end
 
 local bytes = tonumber(length)
+-- Chunks that come at once could pass the limit together.
+local most = tonumber(upload.max_file_bytes or '')
+if most and tonumber(upload.received_bytes) + bytes > most then return answer('TOO_LARGE') end
 local waits = false
 local offset_unknown = offset == ''
 if offset_unknown then

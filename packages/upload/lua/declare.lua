@@ -3,7 +3,7 @@
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
 -- ARGV id, size, sha256, seen, lookMs
--- Returns {word, '1' if every byte is stored, ready part}; word is 'OK', 'SIZE' (other bytes are there already), 'DIGEST',
+-- Returns {word, '1' if every byte is stored, ready part}; word is 'OK', 'SIZE' (other bytes are there already), 'TOO_LARGE', 'DIGEST',
 --   'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE' } end
@@ -12,6 +12,7 @@ if sha256 ~= '' and upload.sha256 ~= '' and upload.sha256 ~= sha256 then return 
 if size ~= '' then
   if upload.expected_size ~= '' and upload.expected_size ~= size then return { 'SIZE' } end
   if tonumber(upload.reach) > tonumber(size) then return { 'SIZE' } end
+  if tonumber(size) > (tonumber(upload.max_file_bytes or '') or math.huge) then return { 'TOO_LARGE', upload.max_file_bytes } end
   upload.expected_size = size
   redis.call('HSET', state, 'expected_size', size)
 end

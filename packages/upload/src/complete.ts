@@ -66,10 +66,15 @@ async function completeUnderLease(
     sha256,
     crc64: hex(crc64),
     contentType: state.contentType ?? defaultContentType,
-    ...(state.maxTenantBytes !== undefined && { limits: { maxBytes: state.maxTenantBytes } }),
+    ...limitsOf(state),
   });
   failPoint('complete.activated');
   await finishCompleted(engine, state, resultOf(activated.result));
+}
+
+/** Checked once more: the length may not have been known when it began. Without limits nobody waits for anybody. */
+function limitsOf({ maxTenantBytes }: State): { limits?: { maxBytes: number } } {
+  return maxTenantBytes === undefined ? {} : { limits: { maxBytes: maxTenantBytes } };
 }
 
 export function resultOf({

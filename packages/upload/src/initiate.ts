@@ -148,7 +148,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
         fence: 0,
         idle_ms: engine.settings.idleMs,
         is_update: begun.isUpdate,
-        max_file_bytes: upload.limits?.maxFileBytes ?? '',
+        max_file_bytes: Math.min(engine.settings.maxFileBytes, upload.limits?.maxFileBytes ?? Infinity),
         max_tenant_bytes: upload.limits?.maxBytes ?? '',
         final_etag: '',
         final_size: '',

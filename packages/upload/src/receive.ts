@@ -263,6 +263,11 @@ async function refused(
       throw uploadErrors.LAST_CONFLICT({ chunk: name });
     case 'TOO_MANY':
       throw uploadErrors.TOO_MANY_CHUNKS({ limit: engine.settings.maxChunks });
+    case 'TOO_LARGE':
+      throw uploadErrors.FILE_TOO_LARGE({
+        size: now.receivedBytes + chunk.length,
+        limit: now.maxFileBytes ?? 0,
+      });
     case 'UNPAID':
       throw uploadErrors.BUDGET_EXHAUSTED({ retryAfterS: 1 });
     default:

@@ -82,6 +82,7 @@ export async function declare(
   };
   const [word, allStored, ...ready] = await runScript(engine, 'declare', id, args);
   if (word === 'GONE') throw uploadErrors.UPLOAD_NOT_FOUND({ id });
+  if (word === 'TOO_LARGE') throw uploadErrors.FILE_TOO_LARGE({ size: size!, limit: Number(allStored) });
   if (word === 'SIZE') throw uploadErrors.SIZE_CONFLICT({ size: size! });
   if (word === 'DIGEST') throw uploadErrors.DIGEST_CONFLICT();
   if (word === 'OK') await askFor(engine, id, ready, allStored === '1');

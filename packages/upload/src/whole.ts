@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { failPoint, isSluiceError } from '@sluice/base';
-import type { Activated, Drive } from '@sluice/records';
+import type { Activated, Drive, Limits } from '@sluice/records';
 import { crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
 import { BodyReader, type Source } from './body.js';
 import { resultOf } from './complete.js';
@@ -14,6 +14,7 @@ import { completionErrors } from './completionErrors.js';
 import { defaultContentType, driveOf, keysFor, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
+import { cancel } from './end.js';
 import { checkNew, digestOf, initiate, objectKeyOf, type NewUpload } from './initiate.js';
 import { makeId } from './keys.js';
 import { hex, receive } from './receive.js';
@@ -212,12 +213,17 @@ function record(
     ...(upload.idempotencyKey !== undefined && { idempotencyKey: upload.idempotencyKey }),
     requestDigest: digestOf(upload),
     ifExists: upload.ifExists ?? 'replace',
-    ...(upload.limits && { limits: upload.limits }),
+    ...(upload.limits && { limits: withoutOpen(upload.limits) }),
     size: object.size,
     etag: object.etag,
     sha256: object.sha256,
     crc64: hex(object.crc64),
   });
+}
+
+/** A file that is stored at once was never an open upload. */
+function withoutOpen({ maxOpenUploads: _, ...limits }: Limits): Limits {
+  return limits;
 }
 
 /** The state of an upload that has nothing but a key; whoever finds it old removes what is under the key. */
@@ -266,10 +272,14 @@ async function storeLarge(
   source: Source,
   length: number,
 ): Promise<StoredFile> {
-  const { id, status, isUpdate } = await initiate(engine, upload);
-  if (status === 'PENDING' || status === 'UPLOADING')
-    await receive(engine, id, { offset: 0, total: length }, source, length);
-  return { ...(await untilCompleted(engine, id)), isUpdate };
+  const { id, status, isUpdate, result } = await initiate(engine, upload);
+  // The same request, answered before.
+  if (result) return { ...result, isUpdate };
+  return orCancelled(engine, upload, id, async () => {
+    if (status === 'PENDING' || status === 'UPLOADING')
+      await receive(engine, id, { offset: 0, total: length }, source, length);
+    return { ...(await untilCompleted(engine, id)), isUpdate };
+  });
 }
 
 /** Of unknown length: frame by frame, until it ends. */
@@ -280,20 +290,38 @@ async function storePiped(
   body: BodyReader,
 ): Promise<StoredFile> {
   try {
-    const { id, isUpdate } = await initiate(engine, upload);
-    let offset = 0;
-    let frame = first;
-    let got = first.length;
-    while (got > 0) {
-      await receive(engine, id, { offset }, only(frame.subarray(0, got)), got);
-      offset += got;
-      frame = Buffer.allocUnsafe(frameBytes);
-      got = await body.fill(frame);
-    }
-    await declare(engine, id, { size: offset });
-    return { ...(await untilCompleted(engine, id)), isUpdate };
+    const { id, isUpdate, result } = await initiate(engine, upload);
+    if (result) return { ...result, isUpdate };
+    return await orCancelled(engine, upload, id, async () => {
+      let offset = 0;
+      let frame = first;
+      let got = first.length;
+      while (got > 0) {
+        await receive(engine, id, { offset }, only(frame.subarray(0, got)), got);
+        offset += got;
+        frame = Buffer.allocUnsafe(frameBytes);
+        got = await body.fill(frame);
+      }
+      await declare(engine, id, { size: offset });
+      return { ...(await untilCompleted(engine, id)), isUpdate };
+    });
   } finally {
     body.close();
+  }
+}
+
+/** Nobody knows the id of an upload that came in one request: what failed is ended, unless its key brings it back. */
+async function orCancelled<T>(
+  engine: Engine,
+  { idempotencyKey }: NewUpload,
+  id: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (idempotencyKey === undefined) await cancel(engine, id).catch(() => {});
+    throw error;
   }
 }
 
