@@ -262,9 +262,7 @@ function figuresOf(evidence: Evidence): Record<string, number> {
   const servers = new Set(
     faults.flatMap((line) => (line.f === 'birth' && line.role === 'server' ? [line.pid] : [])),
   );
-  const kills = faults.filter(
-    (line) => line.f === 'death' && line.how === 'SIGKILL' && servers.has(line.pid),
-  );
+  const deaths = faults.flatMap((line) => (line.f === 'death' && servers.has(line.pid) ? [line.how] : []));
   return {
     files: linesOf(evidence, 'intent').length,
     completed: ends.get('COMPLETED')?.length ?? 0,
@@ -278,7 +276,8 @@ function figuresOf(evidence: Evidence): Record<string, number> {
     conflicts: answers.filter(({ code }) => code === 'CHUNK_CONFLICT').length,
     deadJobs: books.dead,
     events: books.events.length,
-    kills: kills.length,
+    deaths: deaths.length,
+    kills: deaths.filter((how) => how === 'SIGKILL').length,
     points: points.size,
   };
 }

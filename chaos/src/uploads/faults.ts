@@ -12,6 +12,8 @@ const firstStrikeMs = 500;
 const pausesMs = [250, 900] as const;
 /** How often a server is hit while another one is not well. Mostly one is left, or nothing would be uploaded at all. */
 const allAtOnceShare = 0.1;
+const wellWithinMs = 5_000;
+const lookEveryMs = 50;
 /** A trap that nothing springs is given up. */
 const trapMs = 800;
 
@@ -47,17 +49,17 @@ export const faults = {
   kill: {
     what: 'kill -9 of a server',
     share: 3,
-    strike: async (scene, random) => choose(scene, random, 'server')?.signal('SIGKILL'),
+    strike: async (scene, random) => (await choose(scene, random, 'server'))?.signal('SIGKILL'),
   },
   'kill-client': {
     what: 'kill -9 of a client',
     share: 0.5,
-    strike: async (scene, random) => choose(scene, random, 'client')?.signal('SIGKILL'),
+    strike: async (scene, random) => (await choose(scene, random, 'client'))?.signal('SIGKILL'),
   },
   replace: {
     what: 'SIGTERM of a server, as in a deployment',
     share: 1,
-    strike: async (scene, random) => choose(scene, random, 'server')?.signal('SIGTERM'),
+    strike: async (scene, random) => (await choose(scene, random, 'server'))?.signal('SIGTERM'),
   },
   stop: {
     what: 'SIGSTOP of a server beyond its leases, then SIGCONT',
@@ -114,7 +116,7 @@ export const faults = {
   'cut-redis': {
     what: 'connections between a server and Redis dropped',
     share: 1,
-    strike: async (scene, random) => choose(scene, random, 'server')?.place!.back.cut(),
+    strike: async (scene, random) => (await choose(scene, random, 'server'))?.place!.back.cut(),
   },
   'kill-postgres': {
     what: 'kill -9 of PostgreSQL, and its restart',
@@ -140,7 +142,7 @@ export const faults = {
     what: 'connections between clients and a server dropped, sometimes for a while',
     share: 3,
     strike: async (scene, random) => {
-      const front = choose(scene, random, 'server')?.place!.front;
+      const front = (await choose(scene, random, 'server'))?.place!.front;
       if (!front || random.chance(0.7)) return front?.cut();
       front.refuse(true);
       await sleep(random.between(200, 1_500));
@@ -284,11 +286,18 @@ export function mend({ stage, players }: Scene): void {
   }
 }
 
-function choose({ players }: Scene, random: Random, role: Player['role']): Player | undefined {
+/** Mostly waits until all servers are well, so that one is left and something is uploaded; undefined when that takes too long. */
+async function choose({ players }: Scene, random: Random, role: Player['role']): Promise<Player | undefined> {
   const peers = players.filter((player) => player.role === role);
-  const isWell = (player: Player) => !player.troubled && (role === 'client' || player.isUp);
-  if (role === 'server' && !peers.every(isWell) && !random.chance(allAtOnceShare)) return undefined;
-  const free = peers.filter((player) => !player.troubled && player.pid !== undefined);
+  const isFree = (player: Player) => !player.troubled && player.pid !== undefined;
+  const isWell = (player: Player) => isFree(player) && player.isUp;
+  const waits = role === 'server' && !random.chance(allAtOnceShare);
+  const deadline = Date.now() + wellWithinMs;
+  while (waits && !peers.every(isWell)) {
+    if (Date.now() > deadline) return undefined;
+    await sleep(lookEveryMs);
+  }
+  const free = peers.filter(isFree);
   return free.length > 0 ? random.pick(free) : undefined;
 }
 
@@ -299,7 +308,7 @@ async function trouble(
   name: string,
   act: (player: Player) => Promise<void>,
 ): Promise<void> {
-  const player = choose(scene, random, role);
+  const player = await choose(scene, random, role);
   if (!player) return;
   const pid = player.pid!;
   const from = Date.now();
