@@ -61,6 +61,9 @@ export interface Config {
   logLevel: LogLevel;
 }
 
+/** The drive that every tenant has from the start. */
+export const FIRST_DRIVE = 'main';
+
 /** What a process can be: works on queues, answers HTTP, does the jobs of uploads, publishes events. */
 export const roles = ['queues', 'api', 'uploads', 'relay'] as const;
 export type Role = (typeof roles)[number];

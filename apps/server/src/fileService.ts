@@ -10,23 +10,29 @@ import type { Logger } from '@sluice/base';
 import { RedisStreamSink, Relay } from '@sluice/events';
 import { openRecords, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
-import { Access, defaultTenant, type RestOptions } from '@sluice/rest';
+import { Access, defaultTenant, notFound, rest, serverOptions, type RestOptions } from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
-import type { Config, S3Config } from './config.js';
+import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
 
-/** The drive that every tenant has from the start. */
-export const FIRST_DRIVE = 'main';
 const DISK_BUCKET = 'disk';
+
+/** The HTTP interface, handed over together: a process that serves no files does not load it. */
+export interface FilesInterface {
+  rest: typeof rest;
+  options: RestOptions;
+  notFound: typeof notFound;
+  serverOptions: typeof serverOptions;
+}
 
 export interface FileService {
   readonly checks: Record<string, ReadyCheck>;
   readonly metrics: MetricsSource[];
   /** What the HTTP interface needs, if this process answers it. */
-  readonly rest: RestOptions | undefined;
+  readonly rest: FilesInterface | undefined;
   stop(deadlineMs: number): Promise<void>;
 }
 
@@ -62,7 +68,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
   const relay = config.roles.has('relay') ? startRelay(redisUrl, records, logger) : undefined;
-  const rest: RestOptions | undefined = config.roles.has('api')
+  const restOptions: RestOptions | undefined = config.roles.has('api')
     ? {
         uploads,
         records,
@@ -87,7 +93,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       uploads: () => uploads.check(),
     },
     metrics: [() => uploads.metrics().catch(() => ''), ...(relay ? [relay.metrics] : [])],
-    rest,
+    rest: restOptions && { rest, options: restOptions, notFound, serverOptions },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
       await uploads.stop(deadlineMs);

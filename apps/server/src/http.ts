@@ -12,7 +12,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { withDeadline, type Logger } from '@sluice/base';
-import { notFound, rest, serverOptions, type RestOptions } from '@sluice/rest';
+import type { FilesInterface } from './fileService.js';
 import { serverErrors } from './errors.js';
 
 /** The port people learn by heart; taken by somebody else, any free one does. */
@@ -33,7 +33,7 @@ export interface HttpOptions {
   checks: Record<string, ReadyCheck>;
   metrics: MetricsSource[];
   /** The interface for files, if this process serves it. */
-  files: RestOptions | undefined;
+  files: FilesInterface | undefined;
   logger: Logger;
 }
 
@@ -44,19 +44,22 @@ export interface HttpServer {
 
 export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const server = Fastify({
-    ...serverOptions,
+    ...options.files?.serverOptions,
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
   });
   server.server.headersTimeout = HEADERS_TIMEOUT_MS;
-  server.setNotFoundHandler((request, reply) => notFound(request, reply));
+  server.setNotFoundHandler((request, reply) => {
+    if (options.files) options.files.notFound(request, reply);
+    else void answer(reply, 404, 'text/plain', 'not found\n');
+  });
   server.setErrorHandler((error, request, reply) => {
     options.logger.error({ err: error, url: request.url }, 'a request failed');
     void reply.code(500).send({ status: 'failed' });
   });
   declareHealth(server, options);
-  if (options.files) await server.register(rest, options.files);
+  if (options.files) await server.register(options.files.rest, options.files.options);
   await server.ready();
   const port = await listen(server.server, options);
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;

@@ -3,8 +3,7 @@
  * pasted into a shell. Credentials are never part of it.
  */
 import { describeTarget, parseTarget } from '@sluice/redis';
-import type { Config } from './config.js';
-import { FIRST_DRIVE } from './fileService.js';
+import { FIRST_DRIVE, type Config } from './config.js';
 import type { QueueWork } from './handlers.js';
 import { isOnPath } from './redisProcess.js';
 

@@ -40,7 +40,7 @@ export async function startServer(dataDir: string, env: Record<string, string> =
   const ended = once(child, 'close') as Promise<[number | null]>;
   let hasEnded = false;
   void ended.then(() => (hasEnded = true));
-  const runs = () => hasEnded || /^(Handlers|Upload a file): .*\n$/m.test(output);
+  const runs = () => hasEnded || /^(Handlers|Upload a file): .*\n/m.test(output);
   await waitUntil('the server runs or gives up', runs, { timeoutMs: START_TIMEOUT_MS });
   if (hasEnded) throw Object.assign(new Error(output), { exitCode: (await ended)[0] });
   return {
