@@ -158,3 +158,13 @@ test('the objects of files that were replaced or deleted are removed from the st
   await nothingLeftBut(service, [await objectOf(service, 'a')]);
   assert.notEqual(first.sha256, sha256(await contentOf(service, 'a')));
 });
+
+test('a small file that the records refuse leaves no object', async (t) => {
+  const service = await startService(t, { settings: quick });
+  const { uploads } = service;
+  const put = (ifExists: 'replace' | 'fail') =>
+    uploads.store({ tenant, drive: 'main', path: 'a', ifExists }, stream(bytes.subarray(0, 999)), 999);
+  await put('replace');
+  await assert.rejects(put('fail'), { code: 'NODE_EXISTS' });
+  await nothingLeftBut(service, [await objectOf(service, 'a')]);
+});

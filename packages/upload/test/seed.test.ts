@@ -33,14 +33,14 @@ const cleanups: (() => unknown)[] = [];
 const faults = new Map<keyof ObjectStore, Fault>();
 let service: Service;
 let uploads: Uploads;
-let announced = 0;
+const announced: string[] = [];
 
 before(async () => {
   const owner = { after: (clean: () => unknown) => cleanups.push(clean) } as unknown as TestContext;
   service = await startService(owner, {
     settings: quick,
     wrap: (store) => faultyStore(store, faults),
-    hooks: { afterComplete: () => void announced++ },
+    hooks: { afterComplete: ({ id }) => void announced.push(id) },
   });
   uploads = service.uploads;
 });
@@ -286,8 +286,7 @@ test('17: the event is written with the file, once, also when completing is repe
     service.database,
   );
   assert.equal(rows.length, 1);
-  const told = announced;
-  await waitUntil('the hook has run', () => announced >= Math.max(1, told));
+  await waitUntil('the hook has run', () => announced.includes(id));
 });
 
 test('18: an upload that fails or is cancelled leaves no multipart upload', async () => {
@@ -351,7 +350,7 @@ test("22: an upload is its tenant's alone, and its id cannot be guessed or taken
   await uploads.cancel(id);
 });
 
-test('23: the status names every state, also COMPLETING and EXPIRED', async () => {
+test('23: the status says COMPLETING while the store makes the file', async () => {
   let during = '';
   const { id } = await begin(uploads, name(), { size: bytes.length, chunkSize });
   faults.set('completeMultipart', async (call) => {
@@ -377,12 +376,10 @@ test('24: an empty file is a file', async () => {
   assert.equal((await ended(uploads, later.id)).state, 'COMPLETED');
 });
 
-test('25: all keys that a script touches have one hash tag, in a cluster one slot', async () => {
+test('25: all keys that a script touches have one hash tag, in a cluster one slot', () => {
   const all = Object.values(service.keys(`0-${'0'.repeat(32)}`));
   const tags = all.map((key) => /\{[^}]+\}/.exec(key)![0]);
   assert.equal(new Set(tags).size, 1);
-  const slots = await Promise.all(all.map((key) => redis('CLUSTER', 'KEYSLOT', key).catch(() => 0)));
-  assert.equal(new Set(slots).size, 1);
 });
 
 test('26: no value in Redis is larger than a mebibyte', async () => {
