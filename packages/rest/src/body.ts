@@ -7,7 +7,8 @@
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-const lingerMs = 2_000;
+/** Without a byte for so long we close. A busy server may need its time to read what has long been sent. */
+const lingerMs = 5_000;
 const lingerBytes = 16 * 1_048_576;
 
 const asking = new WeakMap<IncomingMessage, ServerResponse>();
@@ -77,6 +78,7 @@ export function answerEarly(
   request.on('data', (bytes: Buffer) => {
     dropped += bytes.length;
     if (dropped > lingerBytes) close();
+    else impatience.refresh();
   });
   request.resume();
 }
