@@ -27,31 +27,22 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { sleep, type Logger } from '@sluice/base';
 import { serverErrors } from './errors.js';
-import { lockFolder, type FolderLock } from './folderLock.js';
+import { lockFolder } from './folderLock.js';
+import { endOrphan, freePort, OwnProcess } from './ownProcess.js';
 import { preparePrograms, type RunProgram } from './postgresPrograms.js';
-import { markOf, readMark, stillRuns, type ProcessMark } from './processMark.js';
+import { markOf, type ProcessMark } from './processMark.js';
 
 const USER = 'sluice';
 const DATABASE = 'postgres';
-/** Below the range the kernel gives to outgoing connections: nobody takes the port while PostgreSQL restarts. */
-const LOWEST_PORT = 12_000;
-const PORT_COUNT = 20_000;
-const PORT_TRIES = 100;
 /** How long a start that failed for a passing reason is tried again. */
 const START_AGAIN_MS = 30_000;
 const PASSWORD_BYTES = 24;
 const KEPT_LOG_LINES = 20;
 const STILL_STARTING_MS = 5_000;
-const ORPHAN_STOP_MS = 30_000;
 const LOOK_EVERY_MS = 50;
-const FIRST_RESTART_PAUSE_MS = 200;
-const LONGEST_RESTART_PAUSE_MS = 10_000;
-/** One that ran this long was healthy; its next death begins with the shortest pause again. */
-const HEALTHY_AFTER_MS = 60_000;
 const MAX_CONNECTIONS = 100;
 
 export interface PostgresProcess {
@@ -74,15 +65,36 @@ export async function startPostgresProcess(options: PostgresProcessOptions): Pro
   const folder = makeFolder(options.dataDir);
   const lock = await lockFolder(folder);
   try {
-    await endOrphan(folder, options.logger);
+    const { logger } = options;
+    // SIGINT is the fast shutdown: connections are cut, and everything is written. SIGTERM would wait for clients to leave.
+    const ours = {
+      title: 'PostgreSQL',
+      stopSignal: 'SIGINT',
+      markFile: markFile(folder),
+      lock,
+      logger,
+    } as const;
+    await endOrphan(ours, () => unmarkedOrphan(dataFolder(folder)));
     const runProgram = preparePrograms(folder);
     const password = await initialise(folder, runProgram);
     const giveUpMs = performance.now() + START_AGAIN_MS;
     for (;;) {
-      const postgres = new OwnPostgres(runProgram, folder, await freePort(), password, lock, options.logger);
+      const port = await freePort((reason) => serverErrors.POSTGRES_FAILED({ reason }));
+      const postgres = new OwnProcess({
+        ...ours,
+        spawn: () => runProgram('postgres', ['-D', dataFolder(folder), ...settings(port)]),
+        untilReady: (child) => untilReady(child, logger),
+      });
       try {
         await postgres.launch();
-        return postgres;
+        return {
+          url: `postgres://${USER}:${password}@127.0.0.1:${port}/${DATABASE}`,
+          port,
+          get pid() {
+            return postgres.pid;
+          },
+          stop: (deadlineMs) => postgres.stop(deadlineMs),
+        };
       } catch (error) {
         if (!isPassing(error) || performance.now() > giveUpMs) throw error;
         await sleep(LOOK_EVERY_MS);
@@ -112,88 +124,6 @@ function makeFolder(dataDir: string): string {
     throw serverErrors.BAD_CONFIG({ name: 'SLUICE_DATA_DIR', value: dataDir, wanted }, { cause: error });
   }
   return folder;
-}
-
-class OwnPostgres implements PostgresProcess {
-  readonly url: string;
-  private child: ChildProcess | undefined;
-  private stopping = false;
-  private pauseMs = FIRST_RESTART_PAUSE_MS;
-  /** The restart under way, so that a stop can wait for it. */
-  private revival: Promise<void> | undefined;
-  private readonly wakeUp = new AbortController();
-
-  constructor(
-    private readonly runProgram: RunProgram,
-    private readonly folder: string,
-    readonly port: number,
-    password: string,
-    private readonly lock: FolderLock,
-    private readonly logger: Logger,
-  ) {
-    this.url = `postgres://${USER}:${password}@127.0.0.1:${port}/${DATABASE}`;
-  }
-
-  get pid(): number | undefined {
-    return this.child?.pid;
-  }
-
-  /** Starts the process and waits until it has recovered its data. */
-  async launch(): Promise<void> {
-    const child = this.runProgram('postgres', ['-D', dataFolder(this.folder), ...settings(this.port)]);
-    this.child = child;
-    if (child.pid !== undefined) writeFileSync(markFile(this.folder), JSON.stringify(markOf(child.pid)));
-    // If this process ends without its stop, PostgreSQL still gets the chance to end in order.
-    const farewell = (): void => void child.kill('SIGINT');
-    process.once('exit', farewell);
-    child.once('exit', () => {
-      process.off('exit', farewell);
-      this.child = undefined;
-    });
-    await untilReady(child, this.logger);
-    const began = performance.now();
-    child.once('exit', (code, signal) => {
-      if (!this.stopping) this.revival = this.revive(performance.now() - began, code ?? signal);
-    });
-  }
-
-  async stop(deadlineMs: number): Promise<void> {
-    this.stopping = true;
-    this.wakeUp.abort();
-    const child = this.child;
-    if (child) {
-      const ended = new Promise<void>((resolve) => {
-        child.once('exit', () => resolve());
-      });
-      // SIGINT is the fast shutdown: connections are cut, and everything is written. SIGTERM would wait for clients to leave.
-      child.kill('SIGINT');
-      const impatience = setTimeout(() => {
-        this.logger.warn({ deadlineMs }, 'PostgreSQL did not stop in time and is killed');
-        child.kill('SIGKILL');
-      }, deadlineMs);
-      await ended;
-      clearTimeout(impatience);
-    }
-    await this.revival;
-    rmSync(markFile(this.folder), { force: true });
-    this.lock.release();
-  }
-
-  private async revive(ranMs: number, reason: unknown): Promise<void> {
-    if (ranMs > HEALTHY_AFTER_MS) this.pauseMs = FIRST_RESTART_PAUSE_MS;
-    while (!this.stopping) {
-      this.logger.error({ reason, pauseMs: this.pauseMs }, 'PostgreSQL ended by itself and is started again');
-      await sleep(this.pauseMs, this.wakeUp.signal).catch(() => {});
-      if (this.stopping) return;
-      this.pauseMs = Math.min(this.pauseMs * 2, LONGEST_RESTART_PAUSE_MS);
-      try {
-        await this.launch();
-        return;
-      } catch (error) {
-        reason = error;
-      }
-    }
-  }
 }
 
 function settings(port: number): string[] {
@@ -274,20 +204,6 @@ function untilReady(child: ChildProcess, logger: Logger): Promise<void> {
   });
 }
 
-/** Ends the PostgreSQL of a server that was killed before it could do so itself. */
-async function endOrphan(folder: string, logger: Logger): Promise<void> {
-  const orphan = readMark(markFile(folder)) ?? unmarkedOrphan(dataFolder(folder));
-  if (orphan && stillRuns(orphan)) {
-    logger.warn({ pid: orphan.pid }, 'the PostgreSQL of an earlier run is still there and is stopped first');
-    process.kill(orphan.pid, 'SIGINT');
-    const deadline = performance.now() + ORPHAN_STOP_MS;
-    while (stillRuns(orphan) && performance.now() < deadline) await sleep(LOOK_EVERY_MS);
-    if (stillRuns(orphan)) process.kill(orphan.pid, 'SIGKILL');
-    while (stillRuns(orphan)) await sleep(LOOK_EVERY_MS);
-  }
-  rmSync(markFile(folder), { force: true });
-}
-
 /** PostgreSQL notes its process id. Whoever has that id now is ours only if it works in our data folder. */
 function unmarkedOrphan(data: string): ProcessMark | undefined {
   try {
@@ -308,17 +224,4 @@ function passwordFile(folder: string): string {
 
 function dataFolder(folder: string): string {
   return join(folder, 'data');
-}
-
-async function freePort(): Promise<number> {
-  for (let tries = 0; tries < PORT_TRIES; tries++) {
-    const port = LOWEST_PORT + Math.floor(Math.random() * PORT_COUNT);
-    const free = await new Promise<boolean>((resolve) => {
-      const probe = createServer();
-      probe.once('error', () => resolve(false));
-      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
-    });
-    if (free) return port;
-  }
-  throw serverErrors.POSTGRES_FAILED({ reason: `no free port found in ${PORT_TRIES} tries` });
 }

@@ -9,27 +9,16 @@
  * - SIGTERM makes Redis write and sync its append-only file before it ends.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { accessSync, constants, mkdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { sleep, type Logger } from '@sluice/base';
+import type { Logger } from '@sluice/base';
 import { serverErrors } from './errors.js';
-import { lockFolder, type FolderLock } from './folderLock.js';
-import { markOf, readMark, stillRuns } from './processMark.js';
+import { lockFolder } from './folderLock.js';
+import { endOrphan, freePort, OwnProcess } from './ownProcess.js';
 
-/** Below the range the kernel gives to outgoing connections: nobody takes the port while Redis restarts. */
-const LOWEST_PORT = 12_000;
-const PORT_COUNT = 20_000;
-const PORT_TRIES = 100;
 const START_TRIES = 5;
 const KEPT_LOG_LINES = 20;
 const STILL_LOADING_MS = 5_000;
-const ORPHAN_STOP_MS = 30_000;
-const LOOK_EVERY_MS = 50;
-const FIRST_RESTART_PAUSE_MS = 200;
-const LONGEST_RESTART_PAUSE_MS = 10_000;
-/** A Redis that ran this long was healthy; its next death begins with the shortest pause again. */
-const HEALTHY_AFTER_MS = 60_000;
 
 export interface RedisProcess {
   readonly url: string;
@@ -60,12 +49,30 @@ export async function startRedisProcess(options: RedisProcessOptions): Promise<R
   const folder = makeFolder(options.dataDir, use);
   const lock = await lockFolder(use === 'redis' ? options.dataDir : folder);
   try {
-    await endOrphan(folder, options.logger);
+    const { logger } = options;
+    const ours = { title: 'Redis', stopSignal: 'SIGTERM', markFile: markFile(folder), lock, logger } as const;
+    await endOrphan(ours);
     for (let tries = 1; ; tries++) {
-      const redis = new OwnRedis(program, folder, await freePort(), lock, options);
+      const port = await freePort((reason) => serverErrors.REDIS_FAILED({ reason }));
+      const start = {
+        cwd: folder,
+        detached: true,
+        stdio: ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'],
+      };
+      const redis = new OwnProcess({
+        ...ours,
+        spawn: () => spawn(program, settings(port, folder, options), start),
+        untilReady: (child) => untilLoaded(child, logger),
+      });
       try {
         await redis.launch();
-        return redis;
+        return {
+          url: `redis://127.0.0.1:${port}`,
+          get pid() {
+            return redis.pid;
+          },
+          stop: (deadlineMs) => redis.stop(deadlineMs),
+        };
       } catch (error) {
         const lostRace = error instanceof Error && error.message.includes('Address already in use');
         if (!lostRace || tries === START_TRIES) throw error;
@@ -87,92 +94,6 @@ function makeFolder(dataDir: string, use: string): string {
     throw serverErrors.BAD_CONFIG({ name: 'SLUICE_DATA_DIR', value: dataDir, wanted }, { cause: error });
   }
   return folder;
-}
-
-class OwnRedis implements RedisProcess {
-  readonly url: string;
-  private readonly logger: Logger;
-  private child: ChildProcess | undefined;
-  private stopping = false;
-  private pauseMs = FIRST_RESTART_PAUSE_MS;
-  /** The restart under way, so that a stop can wait for it. */
-  private revival: Promise<void> | undefined;
-  private readonly wakeUp = new AbortController();
-
-  constructor(
-    private readonly program: string,
-    private readonly folder: string,
-    private readonly port: number,
-    private readonly lock: FolderLock,
-    private readonly options: RedisProcessOptions,
-  ) {
-    this.logger = options.logger;
-    this.url = `redis://127.0.0.1:${port}`;
-  }
-
-  get pid(): number | undefined {
-    return this.child?.pid;
-  }
-
-  /** Starts the process and waits until it has loaded its data. */
-  async launch(): Promise<void> {
-    const child = spawn(this.program, settings(this.port, this.folder, this.options), {
-      cwd: this.folder,
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    this.child = child;
-    if (child.pid !== undefined) writeFileSync(markFile(this.folder), JSON.stringify(markOf(child.pid)));
-    // If this process ends without its stop, Redis still gets the chance to end in order.
-    const farewell = (): void => void child.kill('SIGTERM');
-    process.once('exit', farewell);
-    child.once('exit', () => {
-      process.off('exit', farewell);
-      this.child = undefined;
-    });
-    await untilLoaded(child, this.logger);
-    const began = performance.now();
-    child.once('exit', (code, signal) => {
-      if (!this.stopping) this.revival = this.revive(performance.now() - began, code ?? signal);
-    });
-  }
-
-  async stop(deadlineMs: number): Promise<void> {
-    this.stopping = true;
-    this.wakeUp.abort();
-    const child = this.child;
-    if (child) {
-      const ended = new Promise<void>((resolve) => {
-        child.once('exit', () => resolve());
-      });
-      child.kill('SIGTERM');
-      const impatience = setTimeout(() => {
-        this.logger.warn({ deadlineMs }, 'Redis did not stop in time and is killed');
-        child.kill('SIGKILL');
-      }, deadlineMs);
-      await ended;
-      clearTimeout(impatience);
-    }
-    await this.revival;
-    rmSync(markFile(this.folder), { force: true });
-    this.lock.release();
-  }
-
-  private async revive(ranMs: number, reason: unknown): Promise<void> {
-    if (ranMs > HEALTHY_AFTER_MS) this.pauseMs = FIRST_RESTART_PAUSE_MS;
-    while (!this.stopping) {
-      this.logger.error({ reason, pauseMs: this.pauseMs }, 'Redis ended by itself and is started again');
-      await sleep(this.pauseMs, this.wakeUp.signal).catch(() => {});
-      if (this.stopping) return;
-      this.pauseMs = Math.min(this.pauseMs * 2, LONGEST_RESTART_PAUSE_MS);
-      try {
-        await this.launch();
-        return;
-      } catch (error) {
-        reason = error;
-      }
-    }
-  }
 }
 
 function settings(port: number, folder: string, { use, maxMemoryBytes }: RedisProcessOptions): string[] {
@@ -218,20 +139,6 @@ function untilLoaded(child: ChildProcess, logger: Logger): Promise<void> {
   });
 }
 
-/** Ends the Redis of a server that was killed before it could do so itself. */
-async function endOrphan(folder: string, logger: Logger): Promise<void> {
-  const orphan = readMark(markFile(folder));
-  if (orphan && stillRuns(orphan)) {
-    logger.warn({ pid: orphan.pid }, 'the Redis of an earlier run is still there and is stopped first');
-    process.kill(orphan.pid, 'SIGTERM');
-    const deadline = performance.now() + ORPHAN_STOP_MS;
-    while (stillRuns(orphan) && performance.now() < deadline) await sleep(LOOK_EVERY_MS);
-    if (stillRuns(orphan)) process.kill(orphan.pid, 'SIGKILL');
-    while (stillRuns(orphan)) await sleep(LOOK_EVERY_MS);
-  }
-  rmSync(markFile(folder), { force: true });
-}
-
 function markFile(folder: string): string {
   return join(folder, 'redis-process.json');
 }
@@ -257,17 +164,4 @@ function find(name: string, searchPath: string): string | undefined {
     }
   }
   return undefined;
-}
-
-async function freePort(): Promise<number> {
-  for (let tries = 0; tries < PORT_TRIES; tries++) {
-    const port = LOWEST_PORT + Math.floor(Math.random() * PORT_COUNT);
-    const free = await new Promise<boolean>((resolve) => {
-      const probe = createServer();
-      probe.once('error', () => resolve(false));
-      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
-    });
-    if (free) return port;
-  }
-  throw serverErrors.REDIS_FAILED({ reason: `no free port found in ${PORT_TRIES} tries` });
 }
