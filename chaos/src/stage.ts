@@ -3,7 +3,14 @@
 // servers, which no proxy can stand in front of; there, connections are dropped by the servers themselves.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
-import { startCluster, startProxy, startRedis, startSentinel, untilFollowing } from '@sluice/testbed';
+import {
+  keepTemporaryFilesInMemory,
+  startCluster,
+  startProxy,
+  startRedis,
+  startSentinel,
+  untilFollowing,
+} from '@sluice/testbed';
 import type { Proxy, RedisServer } from '@sluice/testbed';
 import type { Random } from './random.js';
 
@@ -36,6 +43,7 @@ export interface Stage {
 }
 
 export async function openStage(topology: Topology, queue: string): Promise<Stage> {
+  keepTemporaryFilesInMemory();
   if (topology === 'sentinel') return openSentinel();
   if (topology === 'cluster') return openCluster(queue);
   return openSingle();
@@ -49,8 +57,14 @@ const rawOptions = {
   retryStrategy: () => 50,
 };
 
+/**
+ * With `everysec` Redis holds writes back for up to two seconds while the disk is busy with the last fsync, and answers nonetheless: to
+ * kill it then is to lose what was accepted. Who wants to kill Redis and lose nothing has to say `always`.
+ */
+export const writesBeforeItAnswers = { appendfsync: 'always' };
+
 async function openSingle(): Promise<Stage> {
-  const server = await startRedis();
+  const server = await startRedis({ config: writesBeforeItAnswers });
   const raw = new Redis({ ...rawOptions, host: server.host, port: server.port });
   const proxies: Proxy[] = [];
   return {

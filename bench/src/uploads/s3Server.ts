@@ -1,5 +1,5 @@
 /*
- * The S3 server that all sides write to: versitygw on a folder, which the caller puts on tmpfs (`memoryDisk.ts`).
+ * The S3 server that all sides write to: versitygw on a folder, which the caller puts on tmpfs.
  *
  * With `countCalls` it writes a line for every request it gets, and `calls` tells how many there were, by operation.
  * Timed runs leave that off. `empty` makes the conditions of the next turn equal: no objects, no unfinished uploads.

@@ -8,6 +8,7 @@
  *
  * S3 calls are counted in a pass of its own, after the timed one, on an S3 server that writes a log.
  */
+import { keepTemporaryFilesInMemory } from '@sluice/testbed';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { watchMemory } from './memoryWatch.js';
 import { toJson, toSpreads, toTable, type Findings } from './report.js';
@@ -30,7 +31,6 @@ import type { Taken, Turn } from './turns.js';
 import { Booth } from '../booth.js';
 import { errors } from '../errors.js';
 import { describeMachine } from '../machine.js';
-import { keepTemporaryFilesInMemory } from '../memoryDisk.js';
 import type { BenchOptions } from '../options.js';
 import { cpuSeconds } from '../processCost.js';
 import { saveResult } from '../results.js';

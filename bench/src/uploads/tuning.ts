@@ -3,6 +3,7 @@
  * and the table is what `tusSettings.ts` and `directSender.ts` were chosen by. It is run by hand when a peer's version
  * or the machine changes: `npm run bench -- uploadsTuning`.
  */
+import { keepTemporaryFilesInMemory } from '@sluice/testbed';
 import { DIRECT_SETTINGS, type DirectSettings } from './directSender.js';
 import { startS3, type S3Server } from './s3Server.js';
 import { FULL, GIB, QUICK, type ScenarioName, type Sizes } from './sizes.js';
@@ -10,7 +11,6 @@ import { openClient, quietenSdk, rateOf } from './suite.js';
 import { startTus } from './tusSide.js';
 import { TUS_SETTINGS, type TusSettings } from './tusSettings.js';
 import { cell, show } from '../figures.js';
-import { keepTemporaryFilesInMemory } from '../memoryDisk.js';
 import type { BenchOptions } from '../options.js';
 import { cpuSeconds } from '../processCost.js';
 import { rotate } from '../rotate.js';

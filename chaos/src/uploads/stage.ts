@@ -6,6 +6,7 @@ import { DiskStore, S3Store } from '@sluice/store';
 import type { ObjectStore } from '@sluice/store';
 import {
   freePort,
+  keepTemporaryFilesInMemory,
   makeOwnedFolder,
   startPostgres,
   startProxy,
@@ -14,6 +15,7 @@ import {
   startVersitygw,
 } from '@sluice/testbed';
 import type { PostgresServer, Proxy, RedisServer, S3Faults, Versitygw } from '@sluice/testbed';
+import { writesBeforeItAnswers } from '../stage.js';
 
 export type StoreKind = 's3' | 'disk';
 
@@ -49,9 +51,10 @@ export interface Place {
 }
 
 export async function openStage(kind: StoreKind): Promise<Stage> {
+  keepTemporaryFilesInMemory();
   const folder = makeOwnedFolder('server');
   const [redis, chunks, postgres, gateway] = await Promise.all([
-    startRedis(),
+    startRedis({ config: writesBeforeItAnswers }),
     startRedis({ appendonly: false }),
     // The machine does not crash here, so a commit need not wait for its disk.
     startPostgres({ fsync: false }),

@@ -6,6 +6,7 @@ export { untilFollowing } from './following.js';
 export { startProxy, type Proxy, type LoseRepliesOptions } from './proxy.js';
 export { waitUntil, type WaitOptions } from './waitUntil.js';
 export { freePort } from './freePort.js';
+export { keepTemporaryFilesInMemory } from './memoryDisk.js';
 export { spawnOwned, makeOwnedFolder } from './janitor.js';
 export {
   startPostgres,
