@@ -32,12 +32,8 @@ export function goOn(request: IncomingMessage): void {
 
 /** The bytes of a request; where the client asked, the first read tells it to send them. */
 export function bodyOf({ raw }: FastifyRequest): AsyncIterable<Uint8Array> {
-  return asking.has(raw) ? askedFor(raw) : raw;
-}
-
-async function* askedFor(raw: IncomingMessage): AsyncGenerator<Uint8Array> {
-  goOn(raw);
-  yield* raw as AsyncIterable<Uint8Array>;
+  if (asking.has(raw)) raw.once('resume', () => goOn(raw));
+  return raw;
 }
 
 /** Whether bytes of the request are still to come. */

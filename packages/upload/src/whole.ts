@@ -30,7 +30,7 @@ const inMemoryBytes = 1_048_576;
 /** After this long without an end, or when any upload would expire, somebody looks whether the object is to be removed. */
 const longestNoteMs = 3_600_000;
 const firstPollMs = 5;
-const longestPollMs = 250;
+const longestPollMs = 20;
 
 export async function storeFile(
   engine: Engine,
