@@ -30,7 +30,7 @@ import {
 import { isSluiceError, type SluiceError } from '@sluice/base';
 import { createHash, randomUUID } from 'node:crypto';
 import { addAbortSignal, Readable } from 'node:stream';
-import { BufferBody, collect, lengthOf, SourceBody } from './body.js';
+import { BufferBody, collect, CRC64_HEADER, lengthOf, SourceBody } from './body.js';
 import type {
   Body,
   Capabilities,
@@ -60,6 +60,7 @@ import {
 import { RetryBudget } from './retry.js';
 import { makeS3Client, type S3ClientOptions } from './s3Client.js';
 import { type CallContext, toStoreError } from './s3Errors.js';
+import { ShortPut } from './s3ShortPut.js';
 import { StoredBody } from './storedBody.js';
 
 const MiB = 1024 ** 2;
@@ -129,6 +130,7 @@ type Send<T> = (options: { abortSignal: AbortSignal }, body: Uint8Array | Readab
 export class S3Store implements ObjectStore {
   readonly capabilities: Capabilities;
   readonly #client: S3Client;
+  readonly #shortPut: ShortPut;
   readonly #bucket: string;
   readonly #prefix: string;
   readonly #attempts: number;
@@ -141,6 +143,7 @@ export class S3Store implements ObjectStore {
   constructor(options: S3StoreOptions) {
     checkOptions(options);
     this.#client = makeS3Client(options);
+    this.#shortPut = new ShortPut(this.#client);
     this.#bucket = options.bucket;
     this.#prefix = options.prefix ?? '';
     this.#attempts = options.attempts ?? DEFAULT_ATTEMPTS;
@@ -156,7 +159,9 @@ export class S3Store implements ObjectStore {
     checkLength(lengthOf(body), this.capabilities.maxSinglePutBytes);
     const context = { operation: 'PutObject', key };
     const reply = await this.#upload(context, body, options, (sent, send) =>
-      this.#client.send(new PutObjectCommand({ ...at, ...description(options), ...sent }), send),
+      sent.Body instanceof Uint8Array && this.#shortPut.isKnown && options.metadata === undefined
+        ? this.#shortPut.put(at.Key, sent.Body, shortHeaders(sent, options), send.abortSignal)
+        : this.#client.send(new PutObjectCommand({ ...at, ...description(options), ...sent }), send),
     );
     return { key, size: lengthOf(body), ...stored(reply), ...describedBy(options) };
   }
@@ -655,6 +660,14 @@ function description({ contentType, metadata }: Pick<PutOptions, 'contentType' |
 
 function describedBy({ contentType, metadata }: PutOptions): Pick<ObjectInfo, 'contentType' | 'metadata'> {
   return { ...(contentType !== undefined && { contentType }), ...(metadata !== undefined && { metadata }) };
+}
+
+/** As the SDK writes them. */
+function shortHeaders({ ChecksumCRC64NVME }: SentBody, { contentType }: PutOptions): Record<string, string> {
+  return {
+    'content-type': contentType ?? 'application/octet-stream',
+    ...(ChecksumCRC64NVME !== undefined && { [CRC64_HEADER]: ChecksumCRC64NVME }),
+  };
 }
 
 function stored(reply: { ETag?: string | undefined; ChecksumCRC64NVME?: string | undefined }): {

@@ -142,8 +142,8 @@ export class BodyReader {
       // It may still break, and nobody may be listening any more.
       .on('error', () => {})
       .pause();
-    this.#over ??= brokenOff();
-    this.#serve();
+    // Nobody asks a closed reader, but somebody may still be waiting.
+    if (this.#taker !== undefined) this.#onError(brokenOff());
   }
 
   #ask(taker: Taker): void {
@@ -194,7 +194,9 @@ export class BodyReader {
     this.#serve();
   };
 
-  readonly #onClose = (): void => this.#onError(brokenOff());
+  readonly #onClose = (): void => {
+    if (this.#over === undefined) this.#onError(brokenOff());
+  };
 
   #checkIdle(): void {
     if (this.#taker === undefined || performance.now() - this.#waitingSince < this.#idleMs) return;
