@@ -30,6 +30,8 @@ export interface State extends PartPlan {
   receivedBytes: number;
   storedBytes: number;
   receivedChunks: number;
+  /** A small file is on its way in one request: there is nothing but the key of its object (`whole.ts`). */
+  isNote: boolean;
   nextChunk: number;
   nextOffset: number;
   createdAt: number;
@@ -113,6 +115,7 @@ export function decodeState(id: string, fields: Map<string, string>): State | un
     receivedBytes: Number(fields.get('received_bytes')),
     storedBytes: Number(fields.get('stored_bytes')),
     receivedChunks: Number(fields.get('received_chunks')),
+    isNote: Number(fields.get('stored_bytes')) < 0,
     nextChunk: Number(fields.get('next_chunk')),
     nextOffset: Number(fields.get('next_offset')),
     createdAt: Number(fields.get('created_at')),

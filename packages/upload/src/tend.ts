@@ -47,8 +47,8 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   }
   const nowMs = await redisNow(engine);
   const quietMs = nowMs - state.updatedAt;
-  // Who has sent everything is not idle: it is us who take long.
-  const isAllThere = state.size !== undefined && state.receivedBytes === state.size;
+  // Who has sent everything is not idle: it is us who take long. The note of a small file knows of no bytes, also of none at all.
+  const isAllThere = !state.isNote && state.size !== undefined && state.receivedBytes === state.size;
   if (quietMs >= state.idleMs && !isAllThere) {
     await expire(engine, id);
     return cleanUpEnded(engine, id);
