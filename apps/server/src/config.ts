@@ -53,6 +53,8 @@ export interface Config {
   uploadIdleMs: number;
   /** After so long without a byte its buffered bytes leave Redis for the store (`SLUICE_UPLOAD_SPILL_MS`, a minute). */
   uploadSpillMs: number;
+  /** What a dead process had sent to the store arrives within this time, or never (`SLUICE_UPLOAD_LATE_MS`, ten minutes). */
+  uploadLateMs: number;
   /** How many jobs of uploads run here at once (`SLUICE_UPLOAD_WORKERS`, 20). */
   uploadWorkers: number;
   /** How long a stop may take before it is forced (`SLUICE_STOP_DEADLINE_MS`). */
@@ -126,6 +128,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       wholeNumber(env, 'SLUICE_UPLOAD_BUDGET_BYTES', 16 * MEBIBYTE, LARGEST_BUDGET) ?? 256 * MEBIBYTE,
     uploadIdleMs: wholeNumber(env, 'SLUICE_UPLOAD_IDLE_MS', SHORTEST_IDLE_MS, LONGEST_IDLE_MS) ?? DAY_MS,
     uploadSpillMs: wholeNumber(env, 'SLUICE_UPLOAD_SPILL_MS', SHORTEST_IDLE_MS, DAY_MS) ?? 60_000,
+    uploadLateMs: wholeNumber(env, 'SLUICE_UPLOAD_LATE_MS', 0, DAY_MS) ?? 600_000,
     uploadWorkers: wholeNumber(env, 'SLUICE_UPLOAD_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     stopDeadlineMs: wholeNumber(env, 'SLUICE_STOP_DEADLINE_MS', 1, LONGEST_STOP_MS) ?? 30_000,
     logLevel: logLevel(env),

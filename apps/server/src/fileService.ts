@@ -62,6 +62,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       budgetBytes: config.uploadBudgetBytes,
       idleMs: config.uploadIdleMs,
       spillAfterMs: config.uploadSpillMs,
+      lateMs: config.uploadLateMs,
       leaseMs: config.leaseMs,
     },
   });

@@ -35,6 +35,8 @@ export interface Settings {
   attemptMs: number;
   /** Soon enough after a step that somebody else would have to finish. */
   lookAgainMs: number;
+  /** What a process sent to the store before it died arrives within this time, or never. */
+  lateMs: number;
   maxFileBytes: number;
   maxChunks: number;
   preferredPartBytes: number;

@@ -55,6 +55,6 @@ export const scripts = {
   renew: loadScript(folder, 'renew', ['state', 'attention'], ['id', 'fence', 'leaseMs']),
   ending: loadScript(folder, 'ending', ['state', 'attention'], ['id', 'status', 'code', 'reason', 'lookMs']),
   finish: loadScript(folder, 'finish', all, ['id', 'status', 'fields', 'keepMs', 'lookMs'], shared),
-  forget: loadScript(folder, 'forget', ['state', 'attempts', 'attention'], ['id']),
+  forget: loadScript(folder, 'forget', ['state', 'attempts', 'attention'], ['id', 'lateMs']),
   overdue: loadScript(folder, 'overdue', ['attention'], ['limit', 'pauseMs']),
 };

@@ -72,12 +72,12 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   await dropFrames(engine, id, undropped);
 }
 
-/** Nothing is left of an upload that has ended, and nobody looks at it again. */
+/** Nothing is left of an upload that has ended; what arrives late is found by one more look. */
 async function cleanUpEnded(engine: Engine, id: string): Promise<void> {
   const state = await readState(engine, id);
   if (!state || ['PENDING', 'UPLOADING', 'COMPLETING'].includes(state.status)) return;
   await cleanUp(engine, state);
-  await runScript(engine, 'forget', id, { id });
+  await runScript(engine, 'forget', id, { id, lateMs: engine.settings.lateMs });
 }
 
 /** Parts whose bytes are all buffered. */
@@ -103,6 +103,8 @@ export class Caretaker {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #orphansAt = 0;
+  /** Uploads that have no state, and since when. */
+  #orphans = new Map<string, number>();
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -162,13 +164,21 @@ export class Caretaker {
     await records.doomed.forget(gone);
   }
 
-  /** Uploads that the records have and Redis lost: nobody can send to them any more. */
+  /**
+   * Uploads that the records have and Redis lost: nobody can send to them any more. There is no state to say when they were cleaned
+   * up, so they are ended only when nothing can arrive late.
+   */
   async #endOrphans(): Promise<void> {
     const { records, settings } = this.#engine;
+    const before = this.#orphans;
+    this.#orphans = new Map();
     const olderThan = new Date(Date.now() - settings.idleMs);
     for (const upload of await records.uploads.listOpen({ olderThan, limit: orphansAtOnce })) {
       const { id, tenant, driveId, objectKey } = upload;
       if (await readState(this.#engine, id)) continue;
+      const since = before.get(id) ?? performance.now();
+      this.#orphans.set(id, since);
+      if (performance.now() < since + settings.lateMs) continue;
       try {
         await records.uploads.end({ id, status: 'EXPIRED', reason: 'its state was lost' });
         const drive = await records.drives.getById(tenant, driveId);

@@ -55,6 +55,8 @@ export const defaultSettings: Settings = {
   leaseMs: 15_000,
   attemptMs: 120_000,
   lookAgainMs: 15_000,
+  // Stores and the proxies before them give up a request that is silent after a minute or some; this is a multiple of that.
+  lateMs: 600_000,
   maxFileBytes: 5 * 1_024 * gibibyte,
   maxChunks: 100_000,
   preferredPartBytes,
@@ -78,6 +80,8 @@ export class Uploads {
   constructor(options: UploadsOptions) {
     const settings = { ...defaultSettings, ...options.settings };
     settings.keepMs = Math.max(settings.keepMs, shortestKeepMs);
+    // The second look needs the state of the upload.
+    settings.lateMs = Math.min(settings.lateMs, settings.keepMs / 2);
     const logger = options.logger ?? silentLogger;
     const { storeOf } = options;
     const redis = new RedisLink(options.redis, { name: 'sluice-uploads' });

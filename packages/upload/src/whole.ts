@@ -82,8 +82,10 @@ async function storeSmall(
     engine.metrics.stored(performance.now() - began, length);
     failPoint('whole.written');
   } catch (error) {
+    // What may still arrive is removed by whoever finds the note.
+    const isLate = isSluiceError(error) && error.details?.['outcomeUnknown'] === true;
     await store.delete(objectKey).then(
-      () => removeNote(engine, id),
+      () => (isLate ? undefined : removeNote(engine, id)),
       () => {},
     );
     throw error;
