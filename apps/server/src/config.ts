@@ -55,6 +55,8 @@ export interface Config {
   uploadSpillMs: number;
   /** What a dead process had sent to the store arrives within this time, or never (`SLUICE_UPLOAD_LATE_MS`, ten minutes). */
   uploadLateMs: number;
+  /** The object of a file that was replaced or deleted stays so long for downloads under way (`SLUICE_DELETE_GRACE_MS`, an hour). */
+  deleteGraceMs: number;
   /** How many jobs of uploads run here at once (`SLUICE_UPLOAD_WORKERS`, 20). */
   uploadWorkers: number;
   /** How long a stop may take before it is forced (`SLUICE_STOP_DEADLINE_MS`). */
@@ -129,6 +131,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     uploadIdleMs: wholeNumber(env, 'SLUICE_UPLOAD_IDLE_MS', SHORTEST_IDLE_MS, LONGEST_IDLE_MS) ?? DAY_MS,
     uploadSpillMs: wholeNumber(env, 'SLUICE_UPLOAD_SPILL_MS', SHORTEST_IDLE_MS, DAY_MS) ?? 60_000,
     uploadLateMs: wholeNumber(env, 'SLUICE_UPLOAD_LATE_MS', 0, DAY_MS) ?? 600_000,
+    deleteGraceMs: wholeNumber(env, 'SLUICE_DELETE_GRACE_MS', 0, LONGEST_IDLE_MS) ?? 3_600_000,
     uploadWorkers: wholeNumber(env, 'SLUICE_UPLOAD_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     stopDeadlineMs: wholeNumber(env, 'SLUICE_STOP_DEADLINE_MS', 1, LONGEST_STOP_MS) ?? 30_000,
     logLevel: logLevel(env),

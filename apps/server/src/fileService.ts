@@ -63,6 +63,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       idleMs: config.uploadIdleMs,
       spillAfterMs: config.uploadSpillMs,
       lateMs: config.uploadLateMs,
+      deleteGraceMs: config.deleteGraceMs,
       leaseMs: config.leaseMs,
     },
   });

@@ -24,6 +24,7 @@ const idleMs = 10_000;
 const spillMs = 2_000;
 /** Here a request of a dead server reaches the store at once, or when the store goes on. */
 const lateMs = 5_000;
+const deleteGraceMs = 2_000;
 export const leaseMs = 2_000;
 /** Not enough for all: some are told to come back later. */
 const budgetBytes = 40 * 1_048_576;
@@ -101,6 +102,7 @@ export async function openStage(kind: StoreKind): Promise<Stage> {
         SLUICE_UPLOAD_IDLE_MS: String(idleMs),
         SLUICE_UPLOAD_SPILL_MS: String(spillMs),
         SLUICE_UPLOAD_LATE_MS: String(lateMs),
+        SLUICE_DELETE_GRACE_MS: String(deleteGraceMs),
         SLUICE_UPLOAD_BUDGET_BYTES: String(budgetBytes),
         SLUICE_LEASE_MS: String(leaseMs),
         SLUICE_STOP_DEADLINE_MS: String(stopDeadlineMs),

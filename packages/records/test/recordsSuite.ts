@@ -498,10 +498,17 @@ export function recordsSuite(
         idsOf(gone).sort(),
         [...files.map(({ node }) => `${node!.id}:1:deleted`), `${folder.id}:1:deleted`].sort(),
       );
-      const listed = (await records.doomed.list(1_000)).filter(({ objectKey }) => keys.includes(objectKey));
+      const listed = (await records.doomed.list({ limit: 1_000 })).filter(({ objectKey }) =>
+        keys.includes(objectKey),
+      );
       assert.deepEqual(
         listed.map(({ objectKey, bucket }) => `${bucket}:${objectKey}`).sort(),
         keys.map((key) => `bucket:${key}`),
+      );
+      const ripe = await records.doomed.list({ limit: 1_000, graceMs: 3_600_000 });
+      assert.deepEqual(
+        ripe.filter(({ objectKey }) => keys.includes(objectKey)),
+        [],
       );
       await records.doomed.forget(keys);
       assert.ok(!(await doomed()).some((key) => keys.includes(key)));

@@ -37,6 +37,8 @@ export interface Settings {
   lookAgainMs: number;
   /** What a process sent to the store before it died arrives within this time, or never. */
   lateMs: number;
+  /** The object of a file that was replaced or deleted stays so long for downloads that are under way. */
+  deleteGraceMs: number;
   maxFileBytes: number;
   maxChunks: number;
   preferredPartBytes: number;

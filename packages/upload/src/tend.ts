@@ -148,11 +148,12 @@ export class Caretaker {
     await this.#endOrphans();
   }
 
-  /** Objects that no file refers to any more, because it was replaced or deleted. */
+  /** Objects that no file refers to any more, because it was replaced or deleted. Who began to read one may read it to its end. */
   async #deleteDoomed(): Promise<void> {
-    const { records } = this.#engine;
+    const { records, settings } = this.#engine;
+    const { deleteGraceMs: graceMs } = settings;
     const gone: string[] = [];
-    for (const { objectKey, bucket } of await records.doomed.list(doomedAtOnce)) {
+    for (const { objectKey, bucket } of await records.doomed.list({ limit: doomedAtOnce, graceMs })) {
       try {
         await this.#engine.storeOf({ bucket, prefix: '' }).delete(objectKey);
         gone.push(objectKey);

@@ -57,6 +57,8 @@ export const defaultSettings: Settings = {
   lookAgainMs: 15_000,
   // Stores and the proxies before them give up a request that is silent after a minute or some; this is a multiple of that.
   lateMs: 600_000,
+  // Most downloads are over by then; a day would keep every version of a file that is written again and again.
+  deleteGraceMs: hourMs,
   maxFileBytes: 5 * 1_024 * gibibyte,
   maxChunks: 100_000,
   preferredPartBytes,

@@ -162,6 +162,21 @@ test('the objects of files that were replaced or deleted are removed from the st
   assert.notEqual(first.sha256, sha256(await contentOf(service, 'a')));
 });
 
+test('the object of a file that was replaced stays for downloads under way, and goes when their time is over', async (t) => {
+  const service = await startService(t, { settings: { ...quick, deleteGraceMs: 3_600_000 } });
+  const { uploads, another } = service;
+  const put = (seed: number) =>
+    uploads.store({ tenant, drive: 'main', path: 'a' }, stream(bytesOf(999, seed)), 999);
+  await put(1);
+  const before = await objectOf(service, 'a');
+  await put(2);
+  await uploads.tend();
+  await nothingLeftBut(service, [before, await objectOf(service, 'a')]);
+  const impatient = await another({ settings: { deleteGraceMs: 0 } });
+  await impatient.tend();
+  await nothingLeftBut(service, [await objectOf(service, 'a')]);
+});
+
 test('what a dead process had sent to the store is removed also when it arrives after the clean-up', async (t) => {
   const service = await startService(t, { settings: { ...quick, lateMs: 4_000 } });
   const { uploads, store, link, keys } = service;

@@ -44,7 +44,7 @@ export async function stopServers(): Promise<void> {
 }
 
 /** What would be waited for after the end of an upload or of a file. */
-const soon: Partial<Settings> = { lateMs: 0 };
+const soon: Partial<Settings> = { lateMs: 0, deleteGraceMs: 0 };
 
 /** Parts of one mebibyte, and waiting times that a test can wait for. */
 export const quick: Partial<Settings> = {
