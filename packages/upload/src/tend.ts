@@ -131,8 +131,9 @@ export class Caretaker {
 
   /** One round: whoever is due gets a job, and what nobody needs is deleted. */
   async look(): Promise<void> {
-    const { settings, redis } = this.#engine;
-    for (let partition = 0; partition < settings.partitions; partition++) {
+    const { settings, redis, partitions } = this.#engine;
+    await partitions.refresh();
+    for (const partition of partitions.all) {
       const { attention } = keysOf(settings.prefix, partition, '');
       const due = (await redis.run(
         scripts.overdue,

@@ -16,6 +16,7 @@ import { PassingHashes } from './hashes.js';
 import { initiate, type NewUpload } from './initiate.js';
 import { keysOf } from './keys.js';
 import { UploadMetrics } from './metrics.js';
+import { Partitions } from './partitions.js';
 import { PartMemory } from './partMemory.js';
 import { preferredPartBytes } from './plan.js';
 import { progressOf, ProgressHub, type Progress } from './progress.js';
@@ -99,6 +100,7 @@ export class Uploads {
         backoff,
         logger,
       }),
+      partitions: new Partitions(redis, settings.prefix, settings.partitions),
       hashes: new PassingHashes(),
       partMemory: new PartMemory(settings.partMemoryBytes),
       drives: new Map(),
@@ -116,6 +118,7 @@ export class Uploads {
   /** Begins to work on the jobs of all uploads; a process that only takes bytes in need not. */
   async start(): Promise<void> {
     await this.#engine.queue.ready();
+    await this.#engine.partitions.refresh();
     if (this.#workers === 0) return;
     if (!this.#working) startWork(this.#engine, this.#workers);
     this.#working = true;
@@ -195,9 +198,9 @@ export class Uploads {
   }
 
   async metrics(): Promise<string> {
-    const { settings, redis, metrics } = this.#engine;
+    const { settings, redis, metrics, partitions } = this.#engine;
     let [queuedChunks, reservedBytes] = [0, 0];
-    for (let partition = 0; partition < settings.partitions; partition++) {
+    for (const partition of partitions.all) {
       const { budget } = keysOf(settings.prefix, partition, '');
       const [queued, used] = (await redis.call('HMGET', [budget, 'queued', 'used'])) as (Buffer | null)[];
       queuedChunks += Number(queued ?? 0);
