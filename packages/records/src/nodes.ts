@@ -48,6 +48,8 @@ export interface DeleteNode {
   recursive?: boolean;
   /** A folder with more nodes in it is refused. */
   limit?: number;
+  /** Deletes only a file with one of these ETags (without quotation marks), or any file (`*`). */
+  ifMatch?: string[];
 }
 
 export interface Deletion {
@@ -125,9 +127,13 @@ export class Nodes {
     id,
     recursive = false,
     limit = DEFAULT_DELETE_LIMIT,
+    ifMatch,
   }: DeleteNode): Promise<Deletion> {
     if (!isNodeId(id)) return { deleted: 0, objectKeys: [] };
-    const deletion = await this.database.call<Deletion>('sluice_delete', { tenant, id, recursive, limit });
+    const deletion = await this.database.call<Deletion>('sluice_delete', {
+      ...{ tenant, id, recursive, limit },
+      ...(ifMatch && { ifMatch }),
+    });
     if (deletion.deleted > 0) this.nudge();
     return deletion;
   }

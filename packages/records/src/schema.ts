@@ -70,6 +70,7 @@ export interface UploadRow {
   created_at: Moment;
   ended_at: Moment | null;
   reason: string | null;
+  if_match: string[] | null;
   result: UploadResultRow | null;
 }
 

@@ -50,6 +50,8 @@ export type BeginUpload = {
   requestDigest?: string;
   /** 'fail' never overwrites: it is checked again when the upload is activated. */
   ifExists: 'replace' | 'fail';
+  /** Replaces only a file with one of these ETags (without quotation marks), or any file (`*`); checked again when it is activated. */
+  ifMatch?: string[];
   /** Exact, and therefore one after the other for each tenant; without limits nobody waits. */
   limits?: Limits;
 } & Place;
@@ -236,6 +238,7 @@ function beginArguments(upload: Beginning): object {
     idempotencyKey: checkOptionalText('idempotencyKey', upload.idempotencyKey),
     requestDigest: checkOptionalText('requestDigest', upload.requestDigest),
     ifExists: upload.ifExists,
+    ...(upload.ifMatch && { ifMatch: upload.ifMatch.map((etag) => checkText('ifMatch', etag)) }),
     ...(upload.limits && { limits: checkLimits(upload.limits) }),
   };
 }

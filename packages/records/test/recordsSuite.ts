@@ -324,6 +324,36 @@ export function recordsSuite(
       await records.uploads.activate({ ...activation, limits: { maxBytes: 10 } });
     });
 
+    test('a file is replaced and deleted only while it is the one that was meant, whoever else tries at once', async () => {
+      const tenant = await newDrive();
+      const first = await records.uploads.storeWhole(whole(tenant, 'a', { etag: '"one"' }));
+      const meant = { ifMatch: ['other', 'one'] };
+      await assert.rejects(
+        records.uploads.storeWhole(whole(tenant, 'a', { etag: '"x"', ifMatch: ['other'] })),
+        code('PRECONDITION_FAILED'),
+      );
+      await assert.rejects(
+        records.uploads.storeWhole(whole(tenant, 'nothing', { ifMatch: ['*'] })),
+        code('PRECONDITION_FAILED'),
+      );
+      const slow = await records.uploads.begin(beginning(tenant, 'a', meant));
+      const racing = await Promise.allSettled([
+        ...Array.from({ length: 8 }, (_, i) =>
+          records.uploads.storeWhole(whole(tenant, 'a', { etag: `"two-${i}"`, ...meant })),
+        ),
+        records.nodes.delete({ tenant, id: first.node!.id, ...meant }),
+      ]);
+      assert.equal(racing.filter(({ status }) => status === 'fulfilled').length, 1);
+      for (const each of racing) if (each.status === 'rejected') code('PRECONDITION_FAILED')(each.reason);
+      await assert.rejects(
+        records.uploads.activate({ id: slow.upload.id, fence: 0, ...object }),
+        code('PRECONDITION_FAILED'),
+      );
+      const any = await records.uploads.storeWhole(whole(tenant, 'b', { etag: 'bare' }));
+      await records.nodes.delete({ tenant, id: any.node!.id, ifMatch: ['bare'] });
+      assert.equal(await records.nodes.getByPath(tenant, DRIVE, 'b'), undefined);
+    });
+
     test('a whole file is one step with the same outcome and the same events', async () => {
       const tenant = await newDrive();
       const request = whole(tenant, 'in/a.txt', { metadata: { a: 'b' }, declaredSize: 10 });

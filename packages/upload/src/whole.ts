@@ -215,6 +215,7 @@ function record(
     ...(upload.idempotencyKey !== undefined && { idempotencyKey: upload.idempotencyKey }),
     requestDigest: digestOf(upload),
     ifExists: upload.ifExists ?? 'replace',
+    ...(upload.ifMatch && { ifMatch: upload.ifMatch }),
     ...(upload.limits && { limits: withoutOpen(upload.limits) }),
     size: object.size,
     etag: object.etag,

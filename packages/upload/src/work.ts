@@ -30,7 +30,7 @@ const hopeless = new Set([
     'QUOTA_EXCEEDED',
     'PARTS_UNFIT',
   ],
-  ...['NODE_EXISTS', 'NOT_A_FOLDER', 'DRIVE_NOT_FOUND', 'UPLOAD_ENDED'],
+  ...['NODE_EXISTS', 'PRECONDITION_FAILED', 'NOT_A_FOLDER', 'DRIVE_NOT_FOUND', 'UPLOAD_ENDED'],
 ]);
 
 /** For the owner's hook, and for surprises: about a day in all. */
