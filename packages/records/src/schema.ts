@@ -71,6 +71,7 @@ export interface UploadRow {
   ended_at: Moment | null;
   reason: string | null;
   if_match: string[] | null;
+  claimed_size: number | null;
   result: UploadResultRow | null;
 }
 

@@ -126,6 +126,15 @@ export class Uploads {
     return begun(answer);
   }
 
+  /**
+   * Room in the tenant's quota for an upload that did not announce its size: QUOTA_EXCEEDED if there is none. Returns for how many
+   * bytes there is room set aside now; that may be more than was asked for.
+   */
+  async claim({ id, bytes, maxBytes }: { id: string; bytes: number; maxBytes: number }): Promise<number> {
+    const counts = { bytes: checkCount('bytes', bytes), maxBytes: checkCount('maxBytes', maxBytes) };
+    return this.database.call<number>('sluice_claim', { id, ...counts });
+  }
+
   /** Nobody with an older fence can activate the upload from now on. An upload that has ended is returned as it is. */
   async raiseFence(id: string, fence: number): Promise<UploadRecord> {
     checkCount('fence', fence);

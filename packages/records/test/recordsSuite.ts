@@ -354,6 +354,30 @@ export function recordsSuite(
       assert.equal(await records.nodes.getByPath(tenant, DRIVE, 'b'), undefined);
     });
 
+    test('uploads of unknown length claim room as they grow, exactly where it is narrow and in steps where there is plenty', async () => {
+      const tenant = await newDrive();
+      const [one, two] = [
+        await records.uploads.begin(beginning(tenant, 'a')),
+        await records.uploads.begin(beginning(tenant, 'b')),
+      ].map(({ upload }) => upload.id) as [string, string];
+      const claim = (id: string, bytes: number, maxBytes = 100) =>
+        records.uploads.claim({ id, bytes, maxBytes });
+      assert.equal(await claim(one, 60), 60);
+      assert.equal(await claim(one, 50), 60);
+      await assert.rejects(claim(two, 41), code('QUOTA_EXCEEDED'));
+      assert.equal(await claim(two, 40), 40);
+      const limits = { maxBytes: 100 };
+      await assert.rejects(
+        records.uploads.begin(beginning(tenant, 'c', { declaredSize: 1, limits })),
+        code('QUOTA_EXCEEDED'),
+      );
+      await records.uploads.end({ id: one, status: 'CANCELLED', reason: '' });
+      await assert.rejects(claim(one, 61), code('UPLOAD_ENDED'));
+      assert.equal(await claim(two, 100), 100);
+      assert.ok((await claim(two, 1_000, 1e12)) > 1_000);
+      await assert.rejects(claim('nobody', 1), code('UPLOAD_NOT_FOUND'));
+    });
+
     test('a whole file is one step with the same outcome and the same events', async () => {
       const tenant = await newDrive();
       const request = whole(tenant, 'in/a.txt', { metadata: { a: 'b' }, declaredSize: 10 });

@@ -153,6 +153,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
         is_update: begun.isUpdate,
         max_file_bytes: Math.min(engine.settings.maxFileBytes, upload.limits?.maxFileBytes ?? Infinity),
         max_tenant_bytes: upload.limits?.maxBytes ?? '',
+        claimed_bytes: upload.size ?? 0,
         final_etag: '',
         final_size: '',
         error_message: '',

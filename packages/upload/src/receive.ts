@@ -21,6 +21,7 @@ import { Declared, type Digest } from './digest.js';
 import { keysFor, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { crcOfBody, Placement, type Placed, type Placing } from './place.js';
+import { claimRoom } from './quota.js';
 import { readState, type State } from './state.js';
 import { ask, askFor } from './work.js';
 import { dropFrames } from './writePart.js';
@@ -49,6 +50,7 @@ export async function receive(
   const { windowChunks, preferredPartBytes } = engine.settings;
   const window = { chunks: windowChunks, chunkBytes: preferredPartBytes };
   const chunk = locate(state, address, length, window);
+  await claimRoom(engine, state, chunk);
   const declared = digest && new Declared(digest);
   const body = new BodyReader(source, engine.settings.slowMs, watch(engine, id, chunk, declared));
   const placement = new Placement(engine, state, body);

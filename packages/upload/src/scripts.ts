@@ -49,6 +49,7 @@ export const scripts = {
   lose: loadScript(folder, 'lose', all, ['id', 'source', 'part', 'etag', 'multipartId', 'lookMs'], shared),
   tended: loadScript(folder, 'tended', all, ['id', 'updatedAt', 'isQuiet', 'nextAt'], shared),
   spilled: loadScript(folder, 'spilled', all, ['id', 'start', 'length', 'key', 'extents', 'name'], shared),
+  claimed: loadScript(folder, 'claimed', ['state'], ['bytes']),
   multipart: loadScript(folder, 'multipart', ['state'], ['multipartId']),
   declare: loadScript(folder, 'declare', all, ['id', 'size', 'sha256', 'seen', 'lookMs'], shared),
   completing: loadScript(folder, 'completing', all, ['id', 'holder', 'leaseMs'], shared),

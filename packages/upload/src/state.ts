@@ -43,6 +43,8 @@ export interface State extends PartPlan {
   /** Of the tenant or the token; for files whose length is not known from the start. */
   maxFileBytes: number | undefined;
   maxTenantBytes: number | undefined;
+  /** What is set aside for it in the tenant's quota, if that has one. */
+  claimedBytes: number;
   fence: number;
   errorCode: string | undefined;
   errorMessage: string | undefined;
@@ -126,6 +128,7 @@ export function decodeState(id: string, fields: Map<string, string>): State | un
     isUpdate: fields.get('is_update') === 'true',
     maxFileBytes: number('max_file_bytes'),
     maxTenantBytes: number('max_tenant_bytes'),
+    claimedBytes: number('claimed_bytes') ?? Infinity,
     fence: Number(fields.get('fence') ?? 0),
     errorCode: text('error_code'),
     errorMessage: text('error_message'),
