@@ -57,6 +57,8 @@ export interface Config {
   uploadLateMs: number;
   /** The object of a file that was replaced or deleted stays so long for downloads under way (`SLUICE_DELETE_GRACE_MS`, an hour). */
   deleteGraceMs: number;
+  /** So long after its end an upload is in the records (`SLUICE_UPLOAD_RECORD_MS`, 30 days); files stay. */
+  uploadRecordMs: number;
   /** How many jobs of uploads run here at once (`SLUICE_UPLOAD_WORKERS`, 20). */
   uploadWorkers: number;
   /** How long a stop may take before it is forced (`SLUICE_STOP_DEADLINE_MS`). */
@@ -101,6 +103,7 @@ const SHORTEST_KEY = 16;
 const DAY_MS = 86_400_000;
 const SHORTEST_IDLE_MS = 1_000;
 const LONGEST_IDLE_MS = 30 * DAY_MS;
+const LONGEST_RECORD_MS = 3_650 * DAY_MS;
 
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return {
@@ -132,6 +135,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     uploadSpillMs: wholeNumber(env, 'SLUICE_UPLOAD_SPILL_MS', SHORTEST_IDLE_MS, DAY_MS) ?? 60_000,
     uploadLateMs: wholeNumber(env, 'SLUICE_UPLOAD_LATE_MS', 0, DAY_MS) ?? 600_000,
     deleteGraceMs: wholeNumber(env, 'SLUICE_DELETE_GRACE_MS', 0, LONGEST_IDLE_MS) ?? 3_600_000,
+    uploadRecordMs: wholeNumber(env, 'SLUICE_UPLOAD_RECORD_MS', DAY_MS, LONGEST_RECORD_MS) ?? 30 * DAY_MS,
     uploadWorkers: wholeNumber(env, 'SLUICE_UPLOAD_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     stopDeadlineMs: wholeNumber(env, 'SLUICE_STOP_DEADLINE_MS', 1, LONGEST_STOP_MS) ?? 30_000,
     logLevel: logLevel(env),

@@ -64,6 +64,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       spillAfterMs: config.uploadSpillMs,
       lateMs: config.uploadLateMs,
       deleteGraceMs: config.deleteGraceMs,
+      recordKeepMs: config.uploadRecordMs,
       leaseMs: config.leaseMs,
     },
   });

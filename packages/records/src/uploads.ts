@@ -8,6 +8,7 @@
  * Each of them is one function in the database and one transaction with its events, and may be repeated: the second answer is the
  * first one. Who completes an upload raises its fence first; from then on an activation with an older fence is refused.
  */
+import { sql } from 'kysely';
 import type { Database } from './database.js';
 import { recordsErrors } from './errors.js';
 import {
@@ -218,6 +219,23 @@ export class Uploads {
       .orderBy('created_at')
       .limit(Math.min(checkCount('limit', limit), LARGEST_LIST));
     return (await this.database.ask('list open uploads', question)).map(toUpload);
+  }
+
+  /** Removes uploads that ended so long ago, the oldest first, and says how many; at most as many as one transaction should. */
+  async prune({ endedMs, limit }: { endedMs: number; limit: number }): Promise<number> {
+    const most = Math.min(checkCount('limit', limit), LARGEST_LIST);
+    const latest = sql<Date>`clock_timestamp() - ${checkCount('endedMs', endedMs)} * interval '1 millisecond'`;
+    const old = build
+      .selectFrom('uploads')
+      .select('id')
+      .where('status', '<>', 'OPEN')
+      .where('ended_at', '<=', latest)
+      .orderBy('ended_at')
+      .limit(most)
+      .forUpdate()
+      .skipLocked();
+    const question = build.deleteFrom('uploads').where('id', 'in', old).returning('id');
+    return (await this.database.ask('prune uploads', question)).length;
   }
 
   /** What a tenant has stored. Open uploads are not in it. */

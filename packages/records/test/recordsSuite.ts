@@ -378,6 +378,29 @@ export function recordsSuite(
       await assert.rejects(claim('nobody', 1), code('UPLOAD_NOT_FOUND'));
     });
 
+    test('uploads that ended long ago are removed in batches, oldest first; open ones and files stay', async () => {
+      const tenant = await newDrive();
+      const ids: string[] = [];
+      for (const path of ['a', 'b', 'c'])
+        ids.push((await records.uploads.storeWhole(whole(tenant, path))).upload.id);
+      const { upload: open } = await records.uploads.begin(beginning(tenant, 'd'));
+      // Longer ago than anything else in this database.
+      const sql = `UPDATE uploads SET created_at = created_at - interval '9 years', ended_at = ended_at - interval '9 years'
+        WHERE tenant = $1`;
+      await server.query(sql, [tenant], url);
+      const endedMs = 8 * 365 * 86_400_000;
+      assert.equal(await records.uploads.prune({ endedMs, limit: 2 }), 2);
+      const left = await Promise.all(ids.map((id) => records.uploads.get(tenant, id)));
+      assert.deepEqual(
+        left.map((upload) => upload?.id),
+        [undefined, undefined, ids[2]],
+      );
+      assert.equal(await records.uploads.prune({ endedMs, limit: 2 }), 1);
+      assert.equal(await records.uploads.prune({ endedMs, limit: 2 }), 0);
+      assert.equal((await records.uploads.get(tenant, open.id))!.status, 'OPEN');
+      assert.equal((await records.nodes.getByPath(tenant, DRIVE, 'a'))!.status, 'ACTIVE');
+    });
+
     test('a whole file is one step with the same outcome and the same events', async () => {
       const tenant = await newDrive();
       const request = whole(tenant, 'in/a.txt', { metadata: { a: 'b' }, declaredSize: 10 });

@@ -39,6 +39,8 @@ export interface Settings {
   lookAgainMs: number;
   /** What a process sent to the store before it died arrives within this time, or never. */
   lateMs: number;
+  /** So long after its end the records forget an upload, and with it its idempotency key. */
+  recordKeepMs: number;
   /** The object of a file that was replaced or deleted stays so long for downloads that are under way. */
   deleteGraceMs: number;
   maxFileBytes: number;

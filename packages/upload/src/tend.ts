@@ -17,10 +17,13 @@ import { dropFrames, keepFrames, loseVanished } from './writePart.js';
 
 const lookEveryMs = 2_000;
 const atOnce = 200;
-/** How often the records are asked for uploads that Redis has forgotten; oftener where uploads expire sooner. */
+/** How often the records are asked for uploads that Redis has forgotten and for those that ended long ago; oftener where uploads expire sooner. */
 const longestOrphansEveryMs = 600_000;
 const orphansAtOnce = 1_000;
 const doomedAtOnce = 100;
+/** A batch is one transaction of some milliseconds; in a day there is time for many millions. */
+const prunedAtOnce = 1_000;
+const prunedBatches = 100;
 const soonestMs = 1_000;
 /** Chunks that wait for their predecessors have frames that must be kept. */
 const longestPauseMs = 900_000;
@@ -147,6 +150,7 @@ export class Caretaker {
     if (performance.now() < this.#orphansAt) return;
     this.#orphansAt = performance.now() + Math.min(longestOrphansEveryMs, settings.idleMs);
     await this.#endOrphans();
+    await this.#prune();
   }
 
   /** Objects that no file refers to any more, because it was replaced or deleted. Who began to read one may read it to its end. */
@@ -164,6 +168,14 @@ export class Caretaker {
       }
     }
     await records.doomed.forget(gone);
+  }
+
+  /** Uploads that ended long ago; what is left of a large number is for the next time. */
+  async #prune(): Promise<void> {
+    const { records, settings } = this.#engine;
+    const { recordKeepMs: endedMs } = settings;
+    for (let batch = 0; batch < prunedBatches; batch++)
+      if ((await records.uploads.prune({ endedMs, limit: prunedAtOnce })) < prunedAtOnce) return;
   }
 
   /**

@@ -58,6 +58,8 @@ export const defaultSettings: Settings = {
   lookAgainMs: 15_000,
   // Stores and the proxies before them give up a request that is silent after a minute or some; this is a multiple of that.
   lateMs: 600_000,
+  // Whoever repeats a request after a month means another one.
+  recordKeepMs: 30 * 24 * hourMs,
   // Most downloads are over by then; a day would keep every version of a file that is written again and again.
   deleteGraceMs: hourMs,
   maxFileBytes: 5 * 1_024 * gibibyte,
@@ -83,8 +85,9 @@ export class Uploads {
   constructor(options: UploadsOptions) {
     const settings = { ...defaultSettings, ...options.settings };
     settings.keepMs = Math.max(settings.keepMs, shortestKeepMs);
-    // The second look needs the state of the upload.
+    // The second look needs the state of the upload, and the records to know which object is its file.
     settings.lateMs = Math.min(settings.lateMs, settings.keepMs / 2);
+    settings.recordKeepMs = Math.max(settings.recordKeepMs, 2 * settings.keepMs);
     const logger = options.logger ?? silentLogger;
     const { storeOf } = options;
     const redis = new RedisLink(options.redis, { name: 'sluice-uploads' });

@@ -177,6 +177,23 @@ test('the object of a file that was replaced stays for downloads under way, and 
   await nothingLeftBut(service, [await objectOf(service, 'a')]);
 });
 
+test('uploads that ended long ago leave the records, the files stay', async (t) => {
+  const service = await startService(t, { settings: quick });
+  const { uploads, another, database } = service;
+  const { id } = await begin(uploads, 'a', { size: 1_000 });
+  await sendRange(uploads, id, bytes.subarray(0, 1_000), 0);
+  await ended(uploads, id);
+  await begin(uploads, 'b', { size: 1_000 });
+  const { postgres } = await servers();
+  const older = `UPDATE uploads SET created_at = created_at - interval '31 days', ended_at = ended_at - interval '31 days'
+    WHERE status <> 'OPEN'`;
+  await postgres.query(older, [], database);
+  // A fresh process looks at once.
+  await (await another()).tend();
+  assert.deepEqual(await postgres.query('SELECT path FROM uploads', [], database), [{ path: 'b' }]);
+  assert.deepEqual(await contentOf(service, 'a'), bytes.subarray(0, 1_000));
+});
+
 test('what a dead process had sent to the store is removed also when it arrives after the clean-up', async (t) => {
   const service = await startService(t, { settings: { ...quick, lateMs: 4_000 } });
   const { uploads, store, link, keys } = service;
