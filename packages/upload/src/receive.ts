@@ -20,6 +20,7 @@ import { BodyReader, type Source } from './body.js';
 import { Declared, type Digest } from './digest.js';
 import { keysFor, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
+import { tellUploading } from './nodeStatus.js';
 import { crcOfBody, Placement, type Placed, type Placing } from './place.js';
 import { claimRoom } from './quota.js';
 import { readState, type State } from './state.js';
@@ -211,6 +212,7 @@ async function commit(
   // Numbers are parts that are ready; what has a space in it are frames that nobody needs.
   const ready = more.filter((item) => !item.includes(' '));
   await askFor(engine, id, ready, allStored === '1');
+  if (state.status === 'PENDING' && allStored !== '1') await tellUploading(engine, state);
   await dropFrames(
     engine,
     id,

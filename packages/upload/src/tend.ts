@@ -8,6 +8,7 @@ import { complete } from './complete.js';
 import { cleanUp, end, expire, type End } from './end.js';
 import { keysFor, runScript, type Engine } from './engine.js';
 import { keysOf } from './keys.js';
+import { tellUploading } from './nodeStatus.js';
 import { partAt, partNumbered, type PartPlan } from './plan.js';
 import { scripts } from './scripts.js';
 import { spill } from './spill.js';
@@ -56,6 +57,7 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
     await expire(engine, id);
     return cleanUpEnded(engine, id);
   }
+  if (state.status === 'UPLOADING' && !state.isNote) await tellUploading(engine, state);
   await dropFrames(engine, id, await readAttempts(engine, id, 'freed'));
   const buffered = await readExtents(engine, id);
   const gone = await keepFrames(engine, id, [...buffered, ...(await readWindow(engine, id))]);
