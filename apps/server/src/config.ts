@@ -83,6 +83,8 @@ export interface S3Config {
   pathStyle: boolean;
   /** All parts of one size, as R2 asks. */
   equalParts: boolean;
+  /** A request on which nothing moves for so long is given up (`SLUICE_S3_IDLE_MS`, 30 s); one that lets the store work, after ten times that. */
+  idleMs: number | undefined;
   maxParts: number | undefined;
 }
 
@@ -196,6 +198,7 @@ function s3(env: NodeJS.ProcessEnv): S3Config | undefined {
     secretAccessKey: env['SLUICE_S3_SECRET_ACCESS_KEY'] || undefined,
     pathStyle: env['SLUICE_S3_PATH_STYLE'] !== 'false',
     equalParts: env['SLUICE_S3_EQUAL_PARTS'] === 'true',
+    idleMs: wholeNumber(env, 'SLUICE_S3_IDLE_MS', SHORTEST_IDLE_MS, DAY_MS),
     maxParts: wholeNumber(env, 'SLUICE_S3_MAX_PARTS', 1, 10_000),
   };
 }

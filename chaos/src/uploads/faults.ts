@@ -176,6 +176,13 @@ export const faults = {
     strike: async (scene, random) =>
       inject(scene, random, random.pick(writes), { do: 'delay', ms: random.between(200, 3_000) }, 4),
   },
+  's3-hang': {
+    what: 'the store swallows a request and never answers',
+    share: 1,
+    s3: true,
+    strike: async (scene, random) =>
+      inject(scene, random, random.pick([...writes, ...reads]), { do: 'hang' }, random.between(1, 2)),
+  },
   's3-stop': {
     what: 'SIGSTOP of the store',
     share: 0.5,
