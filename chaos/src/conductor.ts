@@ -13,7 +13,7 @@ import type { Verdict } from './checker.js';
 import { Journal, JournalReader, files } from './evidence.js';
 import type { FaultLine, LedgerLine, ProducerLine } from './evidence.js';
 import type { Role } from './failPoints.js';
-import { faultNames, faults, planStrikes, strikeAll } from './faults.js';
+import { faultNames, faults, usualPace } from './faults.js';
 import type { FaultName, Scene } from './faults.js';
 import { drain, encore } from './finale.js';
 import { Observer } from './observer.js';
@@ -23,6 +23,8 @@ import { guards, takeOut } from './sabotage.js';
 import type { Guard, GuardName } from './sabotage.js';
 import { openStage } from './stage.js';
 import type { Stage, Topology } from './stage.js';
+import { planStrikes, strikeAll } from './strikes.js';
+import type { Struck } from './strikes.js';
 import { tour } from './tour.js';
 import type { Kind } from './work.js';
 
@@ -61,6 +63,8 @@ export interface RunReport extends Verdict {
   /** Where the evidence is; removed when there was no violation. */
   folder: string;
   strikes: Map<FaultName, number>;
+  /** Strikes that did not do what they should. */
+  misses: string[];
 }
 
 export async function conduct(options: RunOptions): Promise<RunReport> {
@@ -104,7 +108,7 @@ async function play(options: RunOptions): Promise<RunReport> {
     );
     if (left) violations.push(`the queue did not drain: ${left}`);
   };
-  let strikes = new Map<FaultName, number>();
+  let struck: Struck<FaultName> = { counts: new Map(), misses: [] };
   try {
     observer.start();
     if (guard?.events) {
@@ -129,8 +133,9 @@ async function play(options: RunOptions): Promise<RunReport> {
     } else {
       armory.endAt(endMs);
       const names = guard?.faults ?? faultsOf(options);
-      const plan = planStrikes(random.fork('strikes'), seconds * 1_000, names, guard?.pausesMs);
-      strikes = await strikeAll(scene, plan);
+      const pace = guard?.pausesMs ? { ...usualPace, pausesMs: guard.pausesMs } : usualPace;
+      const plan = planStrikes(faults, random.fork('strikes'), seconds * 1_000, names, pace);
+      struck = await strikeAll(faults, scene, plan);
       await sleep(Math.max(0, endMs - Date.now()));
     }
     await thawing;
@@ -158,7 +163,9 @@ async function play(options: RunOptions): Promise<RunReport> {
   const verdict = check(folder, { queue, leaseMs });
   violations.push(...verdict.violations);
   if (violations.length === 0 && !options.keep) rmSync(folder, { recursive: true, force: true });
-  return { violations, figures: { ...verdict.figures, ofPoints: armory.points.length }, folder, strikes };
+  const { counts: strikes, misses } = struck;
+  const figures = { ...verdict.figures, ofPoints: armory.points.length };
+  return { violations, figures, folder, strikes, misses };
 }
 
 function modeOf({ tour: touring, sabotage, only }: RunOptions): 'none' | 'chance' | 'tour' {

@@ -1,36 +1,26 @@
-// What goes wrong, and when. A plan is drawn from the seed: times, faults, and a generator of its own for each strike. A strike
-// breaks something, keeps it broken for a while, and mends it; what it did is written down with its times.
+// What goes wrong; when, is drawn in `strikes.ts`. A strike breaks something, keeps it broken for a while, and mends it; what it did
+// is written down with its times.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from './cast.js';
-import type { FaultLine, Journal } from './evidence.js';
 import type { Role } from './failPoints.js';
 import type { Random } from './random.js';
 import type { Stage, Topology } from './stage.js';
+import type { Fault, Pace, StruckScene } from './strikes.js';
 
-const firstStrikeMs = 700;
-/** Between two strikes, at least and at most. */
-const usualPausesMs: Pauses = [200, 800];
+export const usualPace: Pace = { firstStrikeMs: 700, pausesMs: [200, 800] };
 /** A trap that nothing springs is given up. */
 const trapMs = 600;
 
-export interface Scene {
+export interface Scene extends StruckScene {
   stage: Stage;
   actors: Actor[];
   leaseMs: number;
   /** Hashes of the scripts whose replies get lost, by who calls them. */
   losing: { role: Role; shas: string[] }[];
-  faults: Journal<FaultLine>;
-  say: (line: string) => void;
 }
 
-interface Fault {
-  what: string;
-  /** How often it is drawn, beside the others. */
-  share: number;
+interface QueueFault extends Fault<Scene> {
   topologies: Topology[];
-  /** Hits all processes at once; two of these never overlap. */
-  everybody?: true;
-  strike: (scene: Scene, random: Random) => Promise<void>;
 }
 
 const everywhere: Topology[] = ['single', 'sentinel', 'cluster'];
@@ -172,61 +162,10 @@ export const faults = {
     everybody: true,
     strike: (scene, random) => scene.stage.reshard(random),
   },
-} satisfies Record<string, Fault>;
+} satisfies Record<string, QueueFault>;
 
 export type FaultName = keyof typeof faults;
 export const faultNames = Object.keys(faults) as FaultName[];
-
-export interface Strike {
-  atMs: number;
-  name: FaultName;
-  random: Random;
-}
-
-export type Pauses = readonly [shortest: number, longest: number];
-
-/** The same seed, length and faults make the same plan. */
-export function planStrikes(
-  random: Random,
-  lengthMs: number,
-  names: readonly FaultName[],
-  pausesMs: Pauses = usualPausesMs,
-): Strike[] {
-  const strikes: Strike[] = [];
-  let bag: FaultName[] = [];
-  for (let atMs = firstStrikeMs; atMs < lengthMs; atMs += random.between(...pausesMs)) {
-    if (bag.length === 0)
-      bag = random.shuffled(names.flatMap((name) => Array(faults[name].share * 2).fill(name)));
-    strikes.push({ atMs, name: bag.pop()!, random: random.fork(String(atMs)) });
-  }
-  return strikes;
-}
-
-/** Carries a plan out. Resolves when the last strike has been mended. */
-export async function strikeAll(scene: Scene, strikes: readonly Strike[]): Promise<Map<FaultName, number>> {
-  const began = Date.now();
-  const counts = new Map<FaultName, number>();
-  const underWay: Promise<void>[] = [];
-  let everybodyHit = false;
-  for (const { atMs, name, random } of strikes) {
-    await sleep(Math.max(0, began + atMs - Date.now()));
-    const fault: Fault = faults[name];
-    if (fault.everybody && everybodyHit) continue;
-    if (fault.everybody) everybodyHit = true;
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-    const strike = async () => {
-      const from = Date.now();
-      // A server that another strike has just killed cannot be asked for anything.
-      await fault.strike(scene, random).catch((error: unknown) => scene.say(`${name}: ${String(error)}`));
-      if (!fault.everybody) return;
-      everybodyHit = false;
-      scene.faults.write({ f: 'fault', name, from, to: Date.now() });
-    };
-    underWay.push(strike());
-  }
-  await Promise.all(underWay);
-  return counts;
-}
 
 function choose(scene: Scene, random: Random, role: Role): Actor | undefined {
   const free = scene.actors.filter(

@@ -2,7 +2,8 @@
 // run fails at once, because it would prove nothing. Each guard comes with the trouble that it protects from, made frequent.
 import { createHash } from 'node:crypto';
 import { scripts } from '@sluice/queue/testing';
-import type { FaultName, Pauses } from './faults.js';
+import type { FaultName } from './faults.js';
+import type { Pauses } from './strikes.js';
 import type { Kind } from './work.js';
 
 type ScriptName = keyof typeof scripts;

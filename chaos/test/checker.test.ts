@@ -15,9 +15,10 @@ import type {
   ProducerLine,
   SessionLine,
 } from '../src/evidence.js';
-import { planStrikes } from '../src/faults.js';
+import { faults, usualPace } from '../src/faults.js';
 import { findFailPoints } from '../src/failPoints.js';
 import { Random } from '../src/random.js';
+import { planStrikes, strikeAll } from '../src/strikes.js';
 
 const leaseMs = 2_000;
 const token = '1700000000000001';
@@ -177,9 +178,34 @@ test('a session taken from a process that was alive and well is a violation', ()
 
 test('the same seed makes the same plan', () => {
   const plan = () =>
-    planStrikes(new Random('7'), 20_000, ['kill', 'stop', 'lose']).map(({ atMs, name }) => `${atMs} ${name}`);
+    planStrikes(faults, new Random('7'), 20_000, ['kill', 'stop', 'lose'], usualPace).map(
+      ({ atMs, name }) => `${atMs} ${name}`,
+    );
   assert.deepEqual(plan(), plan());
   assert.ok(plan().length > 20);
+});
+
+test('a strike that fails is told, and the others are carried out', async () => {
+  const [said, done]: [string[], string[]] = [[], []];
+  const scene = { faults: { write: () => {} } as never, say: (line: string) => void said.push(line) };
+  const fault = (name: string, works: boolean) => ({
+    what: name,
+    share: 1,
+    strike: async () => {
+      if (!works) throw new Error('nobody is there');
+      done.push(name);
+    },
+  });
+  const two = { broken: fault('broken', false), sound: fault('sound', true) };
+  const plan = planStrikes(two, new Random('1'), 10, ['broken', 'sound'], {
+    firstStrikeMs: 1,
+    pausesMs: [1, 2],
+  });
+  const { misses, counts } = await strikeAll(two, scene, plan);
+  assert.equal(misses.length, counts.get('broken'));
+  assert.equal(misses[0], 'broken: Error: nobody is there');
+  assert.deepEqual(said, misses);
+  assert.equal(done.length, counts.get('sound'));
 });
 
 test('every fail point of the queue has a name of its own', () => {

@@ -11,6 +11,7 @@ const GROUND = new Map([
   ['@sluice/base', FOUNDATION],
   ['@sluice/redis', 1],
   ['@sluice/store', 1],
+  ['@sluice/postgres', 1],
   ['@sluice/records', 1],
 ]);
 const FLOW = 2;

@@ -53,6 +53,12 @@ export interface Config {
   uploadIdleMs: number;
   /** After so long without a byte its buffered bytes leave Redis for the store (`SLUICE_UPLOAD_SPILL_MS`, a minute). */
   uploadSpillMs: number;
+  /** What a dead process had sent to the store arrives within this time, or never (`SLUICE_UPLOAD_LATE_MS`, ten minutes). */
+  uploadLateMs: number;
+  /** The object of a file that was replaced or deleted stays so long for downloads under way (`SLUICE_DELETE_GRACE_MS`, an hour). */
+  deleteGraceMs: number;
+  /** So long after its end an upload is in the records (`SLUICE_UPLOAD_RECORD_MS`, 30 days); files stay. */
+  uploadRecordMs: number;
   /** How many jobs of uploads run here at once (`SLUICE_UPLOAD_WORKERS`, 20). */
   uploadWorkers: number;
   /** How long a stop may take before it is forced (`SLUICE_STOP_DEADLINE_MS`). */
@@ -77,6 +83,8 @@ export interface S3Config {
   pathStyle: boolean;
   /** All parts of one size, as R2 asks. */
   equalParts: boolean;
+  /** A request on which nothing moves for so long is given up (`SLUICE_S3_IDLE_MS`, 30 s); one that lets the store work, after ten times that. */
+  idleMs: number | undefined;
   maxParts: number | undefined;
 }
 
@@ -97,6 +105,7 @@ const SHORTEST_KEY = 16;
 const DAY_MS = 86_400_000;
 const SHORTEST_IDLE_MS = 1_000;
 const LONGEST_IDLE_MS = 30 * DAY_MS;
+const LONGEST_RECORD_MS = 3_650 * DAY_MS;
 
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return {
@@ -126,6 +135,9 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       wholeNumber(env, 'SLUICE_UPLOAD_BUDGET_BYTES', 16 * MEBIBYTE, LARGEST_BUDGET) ?? 256 * MEBIBYTE,
     uploadIdleMs: wholeNumber(env, 'SLUICE_UPLOAD_IDLE_MS', SHORTEST_IDLE_MS, LONGEST_IDLE_MS) ?? DAY_MS,
     uploadSpillMs: wholeNumber(env, 'SLUICE_UPLOAD_SPILL_MS', SHORTEST_IDLE_MS, DAY_MS) ?? 60_000,
+    uploadLateMs: wholeNumber(env, 'SLUICE_UPLOAD_LATE_MS', 0, DAY_MS) ?? 600_000,
+    deleteGraceMs: wholeNumber(env, 'SLUICE_DELETE_GRACE_MS', 0, LONGEST_IDLE_MS) ?? 3_600_000,
+    uploadRecordMs: wholeNumber(env, 'SLUICE_UPLOAD_RECORD_MS', DAY_MS, LONGEST_RECORD_MS) ?? 30 * DAY_MS,
     uploadWorkers: wholeNumber(env, 'SLUICE_UPLOAD_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     stopDeadlineMs: wholeNumber(env, 'SLUICE_STOP_DEADLINE_MS', 1, LONGEST_STOP_MS) ?? 30_000,
     logLevel: logLevel(env),
@@ -186,6 +198,7 @@ function s3(env: NodeJS.ProcessEnv): S3Config | undefined {
     secretAccessKey: env['SLUICE_S3_SECRET_ACCESS_KEY'] || undefined,
     pathStyle: env['SLUICE_S3_PATH_STYLE'] !== 'false',
     equalParts: env['SLUICE_S3_EQUAL_PARTS'] === 'true',
+    idleMs: wholeNumber(env, 'SLUICE_S3_IDLE_MS', SHORTEST_IDLE_MS, DAY_MS),
     maxParts: wholeNumber(env, 'SLUICE_S3_MAX_PARTS', 1, 10_000),
   };
 }

@@ -25,12 +25,6 @@ export const serverErrors = defineErrors({
     message: (d: { reason: string }) => `Redis did not start: ${d.reason}`,
     retryable: true,
   },
-  NO_POSTGRES: {
-    message: (d: { name: string }) =>
-      `the PostgreSQL for this system (${d.name}) is not installed; run npm install with optional dependencies, ` +
-      'or name the URL of a server',
-    retryable: false,
-  },
   POSTGRES_FAILED: {
     message: (d: { reason: string }) => `PostgreSQL did not start: ${d.reason}`,
     retryable: true,

@@ -62,6 +62,9 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       budgetBytes: config.uploadBudgetBytes,
       idleMs: config.uploadIdleMs,
       spillAfterMs: config.uploadSpillMs,
+      lateMs: config.uploadLateMs,
+      deleteGraceMs: config.deleteGraceMs,
+      recordKeepMs: config.uploadRecordMs,
       leaseMs: config.leaseMs,
     },
   });
@@ -154,11 +157,12 @@ class Stores {
 }
 
 function s3Store(s3: S3Config, bucket: string): ObjectStore {
-  const { endpoint, region, accessKeyId, secretAccessKey, pathStyle, equalParts, maxParts } = s3;
+  const { endpoint, region, accessKeyId, secretAccessKey, pathStyle, equalParts, maxParts, idleMs } = s3;
   return new S3Store({
     bucket,
     region,
     forcePathStyle: pathStyle,
+    ...(idleMs !== undefined && { idleTimeoutMs: idleMs, slowTimeoutMs: 10 * idleMs }),
     ...(endpoint !== undefined && { endpoint }),
     ...(accessKeyId !== undefined &&
       secretAccessKey !== undefined && { credentials: { accessKeyId, secretAccessKey } }),

@@ -29,10 +29,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { sleep, type Logger } from '@sluice/base';
+import { preparePrograms, type RunProgram } from '@sluice/postgres';
 import { serverErrors } from './errors.js';
 import { lockFolder } from './folderLock.js';
 import { endOrphan, freePort, OwnProcess } from './ownProcess.js';
-import { preparePrograms, type RunProgram } from './postgresPrograms.js';
 import { markOf, type ProcessMark } from './processMark.js';
 
 const USER = 'sluice';
@@ -75,7 +75,7 @@ export async function startPostgresProcess(options: PostgresProcessOptions): Pro
       logger,
     } as const;
     await endOrphan(ours, () => unmarkedOrphan(dataFolder(folder)));
-    const runProgram = preparePrograms(folder);
+    const runProgram = preparePrograms([folder]);
     const password = await initialise(folder, runProgram);
     const giveUpMs = performance.now() + START_AGAIN_MS;
     for (;;) {

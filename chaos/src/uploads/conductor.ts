@@ -7,12 +7,14 @@ import { fileURLToPath } from 'node:url';
 import { Journal } from '../evidence.js';
 import type { FaultLine } from '../evidence.js';
 import { Random } from '../random.js';
+import { planStrikes, strikeAll } from '../strikes.js';
+import type { Struck } from '../strikes.js';
 import { Armory } from './armory.js';
 import { copyBooks } from './books.js';
 import { check, readEvidence } from './checker.js';
 import type { Verdict } from './checker.js';
 import { files, readClients } from './evidence.js';
-import { faultsOf, mend, planStrikes, strikeAll } from './faults.js';
+import { faults as allFaults, faultsOf, mend, usualPace } from './faults.js';
 import type { FaultName, Scene } from './faults.js';
 import { untilQuiet } from './finale.js';
 import type { Part } from './part.js';
@@ -54,6 +56,8 @@ export interface RunReport extends Verdict {
   /** Where the evidence is; removed when there was no violation. */
   folder: string;
   strikes: Map<FaultName, number>;
+  /** Strikes that did not do what they should. */
+  misses: string[];
 }
 
 export async function conduct(options: RunOptions): Promise<RunReport> {
@@ -83,9 +87,9 @@ async function play(options: RunOptions): Promise<RunReport> {
   say(`opening Redis, PostgreSQL and a store (${options.store}); evidence in ${folder}`);
   const stage = await openStage(options.store);
   const players = await cast(stage, options, folder, faults, armory);
-  const scene: Scene = { stage, players, leaseMs, faults, say };
+  const scene: Scene = { stage, players, leaseMs, faults, say, notesAll: true };
   const violations: string[] = [];
-  let strikes = new Map<FaultName, number>();
+  let struck: Struck<FaultName> = { counts: new Map(), misses: [] };
   try {
     for (const player of players) player.start();
     const thawing = armory.thaw(players);
@@ -99,7 +103,8 @@ async function play(options: RunOptions): Promise<RunReport> {
     } else {
       const names = guard ? guard.faults : faultsOf(options.store === 's3', options.only);
       armory.endAt(endMs);
-      strikes = await strikeAll(scene, planStrikes(random.fork('strikes'), seconds * 1_000, names));
+      const plan = planStrikes(allFaults, random.fork('strikes'), seconds * 1_000, names, usualPace);
+      struck = await strikeAll(allFaults, scene, plan);
       await sleep(Math.max(0, endMs - Date.now()));
     }
     armory.endAt(0);
@@ -122,7 +127,9 @@ async function play(options: RunOptions): Promise<RunReport> {
   const verdict = check(readEvidence(folder));
   violations.push(...verdict.violations);
   if (violations.length === 0 && !options.keep) rmSync(folder, { recursive: true, force: true });
-  return { violations, figures: { ...verdict.figures, ofPoints: armory.points.length }, folder, strikes };
+  const { counts: strikes, misses } = struck;
+  const figures = { ...verdict.figures, ofPoints: armory.points.length };
+  return { violations, figures, folder, strikes, misses };
 }
 
 function modeOf({ tour: touring, sabotage, only }: RunOptions): 'none' | 'chance' | 'tour' {

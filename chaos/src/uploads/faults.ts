@@ -1,15 +1,13 @@
-// What goes wrong while files are uploaded, and when. A plan is drawn from the seed, as for the queue (see ../faults.ts); what hits
-// everybody at once never overlaps.
+// What goes wrong while files are uploaded; when, is drawn in `../strikes.ts`.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { S3Fault, S3Operation } from '@sluice/testbed';
 import { scripts } from '@sluice/upload/testing';
-import type { FaultLine, Journal } from '../evidence.js';
 import type { Random } from '../random.js';
+import type { Fault, Pace, StruckScene } from '../strikes.js';
 import type { Player } from './player.js';
 import type { Stage } from './stage.js';
 
-const firstStrikeMs = 500;
-const pausesMs = [250, 900] as const;
+export const usualPace: Pace = { firstStrikeMs: 500, pausesMs: [250, 900] };
 /** How often a server is hit while another one is not well. Mostly one is left, or nothing would be uploaded at all. */
 const allAtOnceShare = 0.1;
 const wellWithinMs = 5_000;
@@ -17,23 +15,15 @@ const lookEveryMs = 50;
 /** A trap that nothing springs is given up. */
 const trapMs = 800;
 
-export interface Scene {
+export interface Scene extends StruckScene {
   stage: Stage;
   players: Player[];
   leaseMs: number;
-  faults: Journal<FaultLine>;
-  say: (line: string) => void;
 }
 
-interface Fault {
-  what: string;
-  /** How often it is drawn, beside the others. */
-  share: number;
+interface UploadFault extends Fault<Scene> {
   /** Needs an S3 server. */
   s3?: true;
-  /** Hits everybody at once; two of these never overlap. */
-  everybody?: true;
-  strike: (scene: Scene, random: Random) => Promise<void>;
 }
 
 const writes: S3Operation[] = ['PutObject', 'UploadPart', 'CreateMultipartUpload', 'CompleteMultipartUpload'];
@@ -186,6 +176,13 @@ export const faults = {
     strike: async (scene, random) =>
       inject(scene, random, random.pick(writes), { do: 'delay', ms: random.between(200, 3_000) }, 4),
   },
+  's3-hang': {
+    what: 'the store swallows a request and never answers',
+    share: 1,
+    s3: true,
+    strike: async (scene, random) =>
+      inject(scene, random, random.pick([...writes, ...reads]), { do: 'hang' }, random.between(1, 2)),
+  },
   's3-stop': {
     what: 'SIGSTOP of the store',
     share: 0.5,
@@ -224,57 +221,14 @@ export const faults = {
       inject(scene, random, 'CompleteMultipartUpload', fault, 1);
     },
   },
-} satisfies Record<string, Fault>;
+} satisfies Record<string, UploadFault>;
 
 export type FaultName = keyof typeof faults;
 export const faultNames = Object.keys(faults) as FaultName[];
 
 export function faultsOf(hasS3: boolean, only: readonly string[]): FaultName[] {
-  const possible = faultNames.filter((name) => hasS3 || !(faults[name] as Fault).s3);
+  const possible = faultNames.filter((name) => hasS3 || !(faults[name] as UploadFault).s3);
   return only.length > 0 ? possible.filter((name) => only.includes(name)) : possible;
-}
-
-export interface Strike {
-  atMs: number;
-  name: FaultName;
-  random: Random;
-}
-
-/** The same seed, length and faults make the same plan. */
-export function planStrikes(random: Random, lengthMs: number, names: readonly FaultName[]): Strike[] {
-  const strikes: Strike[] = [];
-  let bag: FaultName[] = [];
-  for (let atMs = firstStrikeMs; atMs < lengthMs && names.length > 0; atMs += random.between(...pausesMs)) {
-    if (bag.length === 0)
-      bag = random.shuffled(names.flatMap((name) => Array(faults[name].share * 2).fill(name)));
-    strikes.push({ atMs, name: bag.pop()!, random: random.fork(String(atMs)) });
-  }
-  return strikes;
-}
-
-/** Carries a plan out. Resolves when the last strike has been mended. */
-export async function strikeAll(scene: Scene, strikes: readonly Strike[]): Promise<Map<FaultName, number>> {
-  const began = Date.now();
-  const counts = new Map<FaultName, number>();
-  const underWay: Promise<void>[] = [];
-  let everybodyHit = false;
-  for (const { atMs, name, random } of strikes) {
-    await sleep(Math.max(0, began + atMs - Date.now()));
-    const fault: Fault = faults[name];
-    if (fault.everybody && everybodyHit) continue;
-    if (fault.everybody) everybodyHit = true;
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-    const strike = async () => {
-      const from = Date.now();
-      // A server that another strike has just killed cannot be asked for anything.
-      await fault.strike(scene, random).catch((error: unknown) => scene.say(`${name}: ${String(error)}`));
-      if (fault.everybody) everybodyHit = false;
-      scene.faults.write({ f: 'fault', name, from, to: Date.now() });
-    };
-    underWay.push(strike());
-  }
-  await Promise.all(underWay);
-  return counts;
 }
 
 /** Everything as it should be; what was frozen goes on. */

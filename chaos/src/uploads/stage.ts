@@ -22,6 +22,11 @@ export type StoreKind = 's3' | 'disk';
 /** Short, so that a run of seconds sees uploads that rest, expire and change hands. */
 const idleMs = 10_000;
 const spillMs = 2_000;
+/** Here a request of a dead server reaches the store at once, or when the store goes on. */
+const lateMs = 5_000;
+const deleteGraceMs = 2_000;
+/** A store that swallows a request must cost a run less than its patience. */
+const storeIdleMs = 4_000;
 export const leaseMs = 2_000;
 /** Not enough for all: some are told to come back later. */
 const budgetBytes = 40 * 1_048_576;
@@ -98,12 +103,15 @@ export async function openStage(kind: StoreKind): Promise<Stage> {
         SLUICE_DATABASE_URL: databaseUrl,
         SLUICE_UPLOAD_IDLE_MS: String(idleMs),
         SLUICE_UPLOAD_SPILL_MS: String(spillMs),
+        SLUICE_UPLOAD_LATE_MS: String(lateMs),
+        SLUICE_DELETE_GRACE_MS: String(deleteGraceMs),
         SLUICE_UPLOAD_BUDGET_BYTES: String(budgetBytes),
         SLUICE_LEASE_MS: String(leaseMs),
         SLUICE_STOP_DEADLINE_MS: String(stopDeadlineMs),
         ...(gateway && {
           SLUICE_S3_BUCKET: gateway.bucket,
           SLUICE_S3_ENDPOINT: s3Faults!.endpoint,
+          SLUICE_S3_IDLE_MS: String(storeIdleMs),
           SLUICE_S3_REGION: gateway.region,
           SLUICE_S3_ACCESS_KEY_ID: gateway.accessKey,
           SLUICE_S3_SECRET_ACCESS_KEY: gateway.secretKey,

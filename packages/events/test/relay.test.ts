@@ -226,6 +226,30 @@ test('PostgreSQL restarted in the middle is waited out, and everything arrives i
   assertComplete(sink.events, 5_000);
 });
 
+test('a connection to PostgreSQL that swallows everything is given up soon, whatever the deadline of others', async (t) => {
+  const { records, url } = await newRecords(t);
+  const proxy = await startProxy(postgres.port);
+  t.after(() => proxy.stop());
+  const patient = await openRecords({
+    url: url.replace(`:${postgres.port}`, `:${proxy.port}`),
+    deadlineMs: 120_000,
+  });
+  t.after(() => patient.close());
+  const sink = new ListSink();
+  const relay = new Relay({ records: patient, sink });
+  await relay.start();
+  t.after(() => relay.stop());
+  await waitUntil('it leads', () => relay.leading);
+  proxy.blackHole(true);
+  await fillOutbox(postgres, url, 100);
+  // It asks now and then, and then waits for an answer that does not come.
+  await waitUntil('it has noticed', () => relay.inTrouble, { timeoutMs: 30_000 });
+  proxy.blackHole(false);
+  proxy.cut();
+  await drained(records);
+  assertComplete(sink.events, 100);
+});
+
 test('start and stop may be repeated, and a sink that hangs does not hold up a stop', async (t) => {
   const { records, url } = await newRecords(t);
   const list = new ListSink();

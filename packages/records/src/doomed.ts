@@ -1,6 +1,8 @@
 /** Objects that no node refers to any more, until somebody has deleted them from the store. */
+import { sql } from 'kysely';
 import type { Database } from './database.js';
 import { pageSize } from './drives.js';
+import { checkCount } from './metadata.js';
 import { build } from './schema.js';
 
 export interface DoomedObject {
@@ -13,9 +15,15 @@ export interface DoomedObject {
 export class Doomed {
   constructor(private readonly database: Database) {}
 
-  /** The oldest first. They stay on the list until they are forgotten. */
-  async list(limit?: number): Promise<DoomedObject[]> {
-    const question = build.selectFrom('doomed_objects').selectAll().orderBy('since').limit(pageSize(limit));
+  /** The oldest first, none that is on the list for less than `graceMs`. They stay on it until they are forgotten. */
+  async list({ limit, graceMs = 0 }: { limit?: number; graceMs?: number } = {}): Promise<DoomedObject[]> {
+    const latest = sql<Date>`clock_timestamp() - ${checkCount('graceMs', graceMs)} * interval '1 millisecond'`;
+    const question = build
+      .selectFrom('doomed_objects')
+      .selectAll()
+      .where('since', '<=', latest)
+      .orderBy('since')
+      .limit(pageSize(limit));
     const rows = await this.database.ask('list doomed objects', question);
     return rows.map((row) => ({
       objectKey: row.object_key,

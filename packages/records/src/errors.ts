@@ -67,6 +67,11 @@ export const recordsErrors = defineErrors({
       `There is already a node at "${d.path}". Use another path, or ask for replacement of a file.`,
     retryable: false,
   },
+  PRECONDITION_FAILED: {
+    message: (d: { path: string }) =>
+      `The file at "${d.path}" is not, or not any more, the one that was meant. Read it again and decide.`,
+    retryable: false,
+  },
   NOT_A_FOLDER: {
     message: (d: { path: string }) => `"${d.path}" is a file, so nothing can be put into it.`,
     retryable: false,

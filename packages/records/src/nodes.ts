@@ -4,6 +4,7 @@
  * A deletion dooms the objects behind the files in the same transaction. A clean-up job takes them from `doomed`, deletes them
  * from the store and then forgets them; should it die in between, it finds them again.
  */
+import { sql } from 'kysely';
 import type { Database } from './database.js';
 import { pageSize } from './drives.js';
 import { recordsErrors } from './errors.js';
@@ -14,6 +15,9 @@ import { build, type NodeRow } from './schema.js';
 
 /** What one transaction deletes at most, unless the caller says otherwise. */
 export const DEFAULT_DELETE_LIMIT = 10_000;
+
+/** Nobody waits long for what is only told. */
+const MARK_LIMIT_MS = 1_000;
 
 /** Where a node is to be: a whole path, or a name in a folder whose id is known (`null` is the root of the drive). */
 export type Place = { path: string } | { parentId: string | null; name: string };
@@ -48,6 +52,8 @@ export interface DeleteNode {
   recursive?: boolean;
   /** A folder with more nodes in it is refused. */
   limit?: number;
+  /** Deletes only a file with one of these ETags (without quotation marks), or any file (`*`). */
+  ifMatch?: string[];
 }
 
 export interface Deletion {
@@ -120,14 +126,28 @@ export class Nodes {
     return { node: toNode(answer.node), changed: answer.changed };
   }
 
+  /** Bytes of a file that was never ACTIVE have come. */
+  async markUploading(id: string): Promise<void> {
+    const question = build
+      .updateTable('nodes')
+      .set({ status: 'UPLOADING', updated_at: sql<Date>`clock_timestamp()` })
+      .where('id', '=', id)
+      .where('status', '=', 'PENDING');
+    await this.database.ask('mark a node', question, { deadlineMs: MARK_LIMIT_MS });
+  }
+
   async delete({
     tenant,
     id,
     recursive = false,
     limit = DEFAULT_DELETE_LIMIT,
+    ifMatch,
   }: DeleteNode): Promise<Deletion> {
     if (!isNodeId(id)) return { deleted: 0, objectKeys: [] };
-    const deletion = await this.database.call<Deletion>('sluice_delete', { tenant, id, recursive, limit });
+    const deletion = await this.database.call<Deletion>('sluice_delete', {
+      ...{ tenant, id, recursive, limit },
+      ...(ifMatch && { ifMatch }),
+    });
     if (deletion.deleted > 0) this.nudge();
     return deletion;
   }

@@ -15,7 +15,12 @@ import { build } from './schema.js';
 
 const LOCK = 5_320_002;
 const CHANNEL = 'sluice_outbox';
-const KEEPALIVE_S = 5;
+const KEEPALIVE_S = 2;
+/**
+ * The leader reads and removes some hundred rows by their key: that takes milliseconds. A connection that has nothing to say for so
+ * long is dead, and a new one is made; the usual deadline is for callers whose statement may have to wait for others.
+ */
+const LEADER_QUERY_MS = 3_000;
 const NUDGE_AFTER_MS = 10;
 const NUDGE_LIMIT_MS = 2_000;
 
@@ -48,7 +53,7 @@ export class Outbox {
 
   /** The leadership, or undefined while another process has it. `onWake` is called when something may have been written. */
   async lead(onWake: () => void): Promise<Leadership | undefined> {
-    const client = await this.database.connectAlone('sluice relay');
+    const client = await this.database.connectAlone('sluice relay', LEADER_QUERY_MS);
     try {
       const { rows } = await client.query<{ mine: boolean }>('SELECT pg_try_advisory_lock($1) AS mine', [
         LOCK,
@@ -61,6 +66,8 @@ export class Outbox {
       await client.query(`SET tcp_keepalives_idle = ${KEEPALIVE_S}; SET tcp_keepalives_interval = ${KEEPALIVE_S};
         SET tcp_keepalives_count = 3`);
       client.on('notification', onWake);
+      // Whoever sleeps until a wake-up learns at once that none can come any more.
+      client.on('end', onWake);
       await client.query(`LISTEN ${CHANNEL}`);
       return new Leadership(client, this.database);
     } catch (error) {

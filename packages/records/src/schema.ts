@@ -70,6 +70,8 @@ export interface UploadRow {
   created_at: Moment;
   ended_at: Moment | null;
   reason: string | null;
+  if_match: string[] | null;
+  claimed_size: number | null;
   result: UploadResultRow | null;
 }
 

@@ -8,6 +8,7 @@
  * Each of them is one function in the database and one transaction with its events, and may be repeated: the second answer is the
  * first one. Who completes an upload raises its fence first; from then on an activation with an older fence is refused.
  */
+import { sql } from 'kysely';
 import type { Database } from './database.js';
 import { recordsErrors } from './errors.js';
 import {
@@ -50,6 +51,8 @@ export type BeginUpload = {
   requestDigest?: string;
   /** 'fail' never overwrites: it is checked again when the upload is activated. */
   ifExists: 'replace' | 'fail';
+  /** Replaces only a file with one of these ETags (without quotation marks), or any file (`*`); checked again when it is activated. */
+  ifMatch?: string[];
   /** Exact, and therefore one after the other for each tenant; without limits nobody waits. */
   limits?: Limits;
 } & Place;
@@ -122,6 +125,15 @@ export class Uploads {
     });
     this.nudge();
     return begun(answer);
+  }
+
+  /**
+   * Room in the tenant's quota for an upload that did not announce its size: QUOTA_EXCEEDED if there is none. Returns for how many
+   * bytes there is room set aside now; that may be more than was asked for.
+   */
+  async claim({ id, bytes, maxBytes }: { id: string; bytes: number; maxBytes: number }): Promise<number> {
+    const counts = { bytes: checkCount('bytes', bytes), maxBytes: checkCount('maxBytes', maxBytes) };
+    return this.database.call<number>('sluice_claim', { id, ...counts });
   }
 
   /** Nobody with an older fence can activate the upload from now on. An upload that has ended is returned as it is. */
@@ -209,6 +221,23 @@ export class Uploads {
     return (await this.database.ask('list open uploads', question)).map(toUpload);
   }
 
+  /** Removes uploads that ended so long ago, the oldest first, and says how many; at most as many as one transaction should. */
+  async prune({ endedMs, limit }: { endedMs: number; limit: number }): Promise<number> {
+    const most = Math.min(checkCount('limit', limit), LARGEST_LIST);
+    const latest = sql<Date>`clock_timestamp() - ${checkCount('endedMs', endedMs)} * interval '1 millisecond'`;
+    const old = build
+      .selectFrom('uploads')
+      .select('id')
+      .where('status', '<>', 'OPEN')
+      .where('ended_at', '<=', latest)
+      .orderBy('ended_at')
+      .limit(most)
+      .forUpdate()
+      .skipLocked();
+    const question = build.deleteFrom('uploads').where('id', 'in', old).returning('id');
+    return (await this.database.ask('prune uploads', question)).length;
+  }
+
   /** What a tenant has stored. Open uploads are not in it. */
   async usage(tenant: string): Promise<{ bytes: number; files: number }> {
     const question = build
@@ -236,6 +265,7 @@ function beginArguments(upload: Beginning): object {
     idempotencyKey: checkOptionalText('idempotencyKey', upload.idempotencyKey),
     requestDigest: checkOptionalText('requestDigest', upload.requestDigest),
     ifExists: upload.ifExists,
+    ...(upload.ifMatch && { ifMatch: upload.ifMatch.map((etag) => checkText('ifMatch', etag)) }),
     ...(upload.limits && { limits: checkLimits(upload.limits) }),
   };
 }

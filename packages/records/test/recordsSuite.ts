@@ -324,6 +324,83 @@ export function recordsSuite(
       await records.uploads.activate({ ...activation, limits: { maxBytes: 10 } });
     });
 
+    test('a file is replaced and deleted only while it is the one that was meant, whoever else tries at once', async () => {
+      const tenant = await newDrive();
+      const first = await records.uploads.storeWhole(whole(tenant, 'a', { etag: '"one"' }));
+      const meant = { ifMatch: ['other', 'one'] };
+      await assert.rejects(
+        records.uploads.storeWhole(whole(tenant, 'a', { etag: '"x"', ifMatch: ['other'] })),
+        code('PRECONDITION_FAILED'),
+      );
+      await assert.rejects(
+        records.uploads.storeWhole(whole(tenant, 'nothing', { ifMatch: ['*'] })),
+        code('PRECONDITION_FAILED'),
+      );
+      const slow = await records.uploads.begin(beginning(tenant, 'a', meant));
+      const racing = await Promise.allSettled([
+        ...Array.from({ length: 8 }, (_, i) =>
+          records.uploads.storeWhole(whole(tenant, 'a', { etag: `"two-${i}"`, ...meant })),
+        ),
+        records.nodes.delete({ tenant, id: first.node!.id, ...meant }),
+      ]);
+      assert.equal(racing.filter(({ status }) => status === 'fulfilled').length, 1);
+      for (const each of racing) if (each.status === 'rejected') code('PRECONDITION_FAILED')(each.reason);
+      await assert.rejects(
+        records.uploads.activate({ id: slow.upload.id, fence: 0, ...object }),
+        code('PRECONDITION_FAILED'),
+      );
+      const any = await records.uploads.storeWhole(whole(tenant, 'b', { etag: 'bare' }));
+      await records.nodes.delete({ tenant, id: any.node!.id, ifMatch: ['bare'] });
+      assert.equal(await records.nodes.getByPath(tenant, DRIVE, 'b'), undefined);
+    });
+
+    test('uploads of unknown length claim room as they grow, exactly where it is narrow and in steps where there is plenty', async () => {
+      const tenant = await newDrive();
+      const [one, two] = [
+        await records.uploads.begin(beginning(tenant, 'a')),
+        await records.uploads.begin(beginning(tenant, 'b')),
+      ].map(({ upload }) => upload.id) as [string, string];
+      const claim = (id: string, bytes: number, maxBytes = 100) =>
+        records.uploads.claim({ id, bytes, maxBytes });
+      assert.equal(await claim(one, 60), 60);
+      assert.equal(await claim(one, 50), 60);
+      await assert.rejects(claim(two, 41), code('QUOTA_EXCEEDED'));
+      assert.equal(await claim(two, 40), 40);
+      const limits = { maxBytes: 100 };
+      await assert.rejects(
+        records.uploads.begin(beginning(tenant, 'c', { declaredSize: 1, limits })),
+        code('QUOTA_EXCEEDED'),
+      );
+      await records.uploads.end({ id: one, status: 'CANCELLED', reason: '' });
+      await assert.rejects(claim(one, 61), code('UPLOAD_ENDED'));
+      assert.equal(await claim(two, 100), 100);
+      assert.ok((await claim(two, 1_000, 1e12)) > 1_000);
+      await assert.rejects(claim('nobody', 1), code('UPLOAD_NOT_FOUND'));
+    });
+
+    test('uploads that ended long ago are removed in batches, oldest first; open ones and files stay', async () => {
+      const tenant = await newDrive();
+      const ids: string[] = [];
+      for (const path of ['a', 'b', 'c'])
+        ids.push((await records.uploads.storeWhole(whole(tenant, path))).upload.id);
+      const { upload: open } = await records.uploads.begin(beginning(tenant, 'd'));
+      // Longer ago than anything else in this database.
+      const sql = `UPDATE uploads SET created_at = created_at - interval '9 years', ended_at = ended_at - interval '9 years'
+        WHERE tenant = $1`;
+      await server.query(sql, [tenant], url);
+      const endedMs = 8 * 365 * 86_400_000;
+      assert.equal(await records.uploads.prune({ endedMs, limit: 2 }), 2);
+      const left = await Promise.all(ids.map((id) => records.uploads.get(tenant, id)));
+      assert.deepEqual(
+        left.map((upload) => upload?.id),
+        [undefined, undefined, ids[2]],
+      );
+      assert.equal(await records.uploads.prune({ endedMs, limit: 2 }), 1);
+      assert.equal(await records.uploads.prune({ endedMs, limit: 2 }), 0);
+      assert.equal((await records.uploads.get(tenant, open.id))!.status, 'OPEN');
+      assert.equal((await records.nodes.getByPath(tenant, DRIVE, 'a'))!.status, 'ACTIVE');
+    });
+
     test('a whole file is one step with the same outcome and the same events', async () => {
       const tenant = await newDrive();
       const request = whole(tenant, 'in/a.txt', { metadata: { a: 'b' }, declaredSize: 10 });
@@ -498,10 +575,17 @@ export function recordsSuite(
         idsOf(gone).sort(),
         [...files.map(({ node }) => `${node!.id}:1:deleted`), `${folder.id}:1:deleted`].sort(),
       );
-      const listed = (await records.doomed.list(1_000)).filter(({ objectKey }) => keys.includes(objectKey));
+      const listed = (await records.doomed.list({ limit: 1_000 })).filter(({ objectKey }) =>
+        keys.includes(objectKey),
+      );
       assert.deepEqual(
         listed.map(({ objectKey, bucket }) => `${bucket}:${objectKey}`).sort(),
         keys.map((key) => `bucket:${key}`),
+      );
+      const ripe = await records.doomed.list({ limit: 1_000, graceMs: 3_600_000 });
+      assert.deepEqual(
+        ripe.filter(({ objectKey }) => keys.includes(objectKey)),
+        [],
       );
       await records.doomed.forget(keys);
       assert.ok(!(await doomed()).some((key) => keys.includes(key)));

@@ -95,6 +95,12 @@ export function names(list: string, etag: string, weakly: boolean): boolean {
   });
 }
 
+/** The ETags of an If-Match without their quotation marks. A weak one matches nothing, and is left out. */
+export function etagsOf(list: string): string[] {
+  if (list.trim() === '*') return ['*'];
+  return list.split(',').flatMap((item) => /^"([^"*]*)"$/.exec(item.trim())?.[1] ?? []);
+}
+
 type Range = { first: number; last: number };
 
 /** One range, of GET only; several at once are answered with the whole file, as the RFC allows. */

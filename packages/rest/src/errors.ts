@@ -99,6 +99,7 @@ const statuses = new Map<string, number>(
     LAST_CONFLICT: 409,
     SIZE_CONFLICT: 409,
     DIGEST_CONFLICT: 409,
+    DECLARED_TOO_LATE: 409,
     WINDOW_EXCEEDED: 409,
     NODE_EXISTS: 409,
     NOT_A_FOLDER: 409,

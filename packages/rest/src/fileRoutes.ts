@@ -4,7 +4,7 @@ import { recordsErrors, type NodeRecord } from '@sluice/records';
 import type { FastifyRequest } from 'fastify';
 import { checkScope, checkType, limitsOf, needKey } from './access.js';
 import { bodyOf } from './body.js';
-import { names, quoted, serveFile } from './download.js';
+import { etagsOf, quoted, serveFile } from './download.js';
 import { restErrors } from './errors.js';
 import { locationOf } from './location.js';
 import { nodeView } from './nodeRoutes.js';
@@ -37,7 +37,8 @@ export const fileRoutes: Route[] = [
       const sha256 = wholeSha256(headers);
       const metadata = metadataOf(headers);
       const isNew = mustBeNew(request);
-      await checkReplaced(call, drive, path);
+      const ifMatch = conditionOf(call);
+      if (ifMatch && key === undefined) await checkReplaced(call, ifMatch, drive, path);
       const stored = await parts.uploads
         .store(
           {
@@ -49,14 +50,14 @@ export const fileRoutes: Route[] = [
             ...(metadata && { metadata }),
             ...(typeof key === 'string' && { idempotencyKey: key }),
             ifExists: isNew ? 'fail' : 'replace',
+            ...(ifMatch && { ifMatch }),
             limits: limitsOf(principal),
           },
           bodyOf(request),
           contentLength(request),
         )
         .catch((error: unknown) => {
-          if (isNew && isSluiceError(error, 'NODE_EXISTS')) throw restErrors.PRECONDITION_FAILED();
-          throw error;
+          throw isUnmet(error, isNew) ? restErrors.PRECONDITION_FAILED() : error;
         });
       const address = `/v1/files/${encodeURIComponent(drive)}/${path.split('/').map(encodeURIComponent).join('/')}`;
       reply.code(stored.isUpdate ? 200 : 201).header('Location', locationOf(parts, request, address));
@@ -90,10 +91,12 @@ export const fileRoutes: Route[] = [
     handle: async (call) => {
       needKey(call.principal);
       const { node } = await fileAt(call);
-      const wanted = call.request.headers['if-match'];
-      if (wanted !== undefined && !names(wanted, quoted(node.etag!), false))
-        throw restErrors.PRECONDITION_FAILED();
-      await call.parts.records.nodes.delete({ tenant: call.principal.tenant, id: node.id });
+      const ifMatch = conditionOf(call);
+      const { tenant } = call.principal;
+      const asked = { tenant, id: node.id, ...(ifMatch && { ifMatch }) };
+      const { deleted } = await call.parts.records.nodes.delete(asked);
+      // Somebody else was a moment faster.
+      if (deleted === 0 && ifMatch) throw restErrors.PRECONDITION_FAILED();
       return nodeView(node);
     },
   },
@@ -106,18 +109,35 @@ function mustBeNew({ headers }: FastifyRequest): boolean {
   throw restErrors.REQUEST_INVALID({ reason: 'If-None-Match can only be * when a file is written' });
 }
 
-/** A file that is not the one to be replaced is refused before its bytes are read. A key is needed: the answer tells what is there. */
+/** The files one of which the client means. A key is needed: the answer tells what is there. */
+function conditionOf({ principal, request }: Call): string[] | undefined {
+  const wanted = request.headers['if-match'];
+  if (wanted === undefined) return undefined;
+  needKey(principal);
+  return etagsOf(wanted);
+}
+
+/**
+ * A file that is not the one to be replaced is refused before its bytes are read. What counts is checked by the records, in the
+ * transaction that replaces; a request that may be a repetition is left to them, because it may have replaced the file itself.
+ */
 async function checkReplaced(
-  { principal, parts, request }: Call,
+  { principal, parts }: Call,
+  ifMatch: string[],
   drive: string,
   path: string,
 ): Promise<void> {
-  const wanted = request.headers['if-match'];
-  if (wanted === undefined) return;
-  needKey(principal);
   const node = await parts.records.nodes.getByPath(principal.tenant, drive, path);
   const isThere = node?.type === 'FILE' && node.status === 'ACTIVE';
-  if (!isThere || !names(wanted, quoted(node.etag!), false)) throw restErrors.PRECONDITION_FAILED();
+  const isMeant = isThere && ifMatch.some((etag) => etag === '*' || quoted(etag) === quoted(node.etag!));
+  if (!isMeant) throw restErrors.PRECONDITION_FAILED();
+}
+
+/** A condition that held when a large file began may not hold when it is complete; then the upload has failed for that. */
+function isUnmet(error: unknown, isNew: boolean): boolean {
+  if (!isSluiceError(error)) return false;
+  const code = error.code === 'UPLOAD_FAILED' ? error.details?.['code'] : error.code;
+  return code === 'PRECONDITION_FAILED' || (isNew && code === 'NODE_EXISTS');
 }
 
 async function fileAt({ principal, request, parts }: Call) {

@@ -105,10 +105,13 @@ export function refuse(logger: Logger, error: unknown, request: FastifyRequest, 
   void reply.code(status).type('application/json').removeHeader('Content-Length').send(body);
 }
 
-/** The error of a body whose client is gone, as Node or as the store reports it. */
+/** How Node, the engine and the store report that a connection ended while they used it. */
+const cuts = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED', 'BODY_TRUNCATED'];
+
+/** The error of a body whose client is gone. The store may see only that it was closed, and know no cause. */
 function wasCut(error: unknown): boolean {
-  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
-  return code === 'ECONNRESET' || code === 'BODY_TRUNCATED' || (code === 'BODY_FAILED' && wasCut(cause));
+  const { code, cause } = (error ?? {}) as { code?: string; cause?: unknown };
+  return cuts.includes(code ?? '') || (code === 'BODY_FAILED' && (cause === undefined || wasCut(cause)));
 }
 
 function refuseAddress(request: FastifyRequest, reply: FastifyReply): never {

@@ -125,6 +125,33 @@ test('If-None-Match: * never replaces, If-Match replaces only what it names', as
   assert.equal((await api.call('DELETE', path)).status, 404);
 });
 
+test('of many that replace or delete the same file under If-Match at once, one succeeds', async () => {
+  const path = '/v1/files/main/raced';
+  for (const size of [10, 3 * mebibyte]) {
+    await api.send(path, Buffer.from(`first ${size}`));
+    const headers = { 'If-Match': (await download('raced')).headers.get('etag')! };
+    const answers = await Promise.all([
+      ...Array.from({ length: 5 }, (_, i) => api.send(path, bytesOf(size + i, i), headers)),
+      api.call('DELETE', path, undefined, headers),
+    ]);
+    const count = (wanted: number) => answers.filter(({ status }) => status === wanted).length;
+    assert.equal(count(200), 1);
+    // Whoever looks for the file that it deletes may find none.
+    assert.equal(count(412) + count(404), 5);
+  }
+});
+
+test('a replacement under If-Match that comes again with its key is answered as before', async () => {
+  const path = '/v1/files/main/repeated';
+  await api.send(path, Buffer.from('first'));
+  const etag = (await download('repeated')).headers.get('etag')!;
+  const headers = { 'If-Match': etag, 'Idempotency-Key': 'replace-once' };
+  const first = await api.send(path, Buffer.from('second'), headers);
+  const again = await api.send(path, Buffer.from('second'), headers);
+  assert.deepEqual([first.status, again.status], [200, 200]);
+  assert.deepEqual(again.body, first.body);
+});
+
 test('a declared digest is kept to: the wrong one stores nothing, one that is not checked is refused', async () => {
   const bytes = bytesOf(500);
   const path = '/v1/files/main/digest.bin';

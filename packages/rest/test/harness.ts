@@ -63,6 +63,8 @@ export interface ApiOptions {
   rest?: Partial<RestOptions>;
   tenants?: string[];
   hooks?: Hooks;
+  /** Instead of the one on disk. */
+  store?: ObjectStore;
   /** Instead of the store itself, for what is downloaded. */
   storeOf?: (store: DiskStore) => ObjectStore;
   headersTimeoutMs?: number;
@@ -72,14 +74,14 @@ export interface ApiOptions {
 export async function startApi(t: TestContext | 'file', options: ApiOptions = {}): Promise<Api> {
   const { redis, postgres } = await servers();
   const folder = mkdtempSync(join(tmpdir(), 'sluice-rest-'));
-  const store = new DiskStore({ folder, fsync: false });
+  const disk = new DiskStore({ folder, fsync: false });
   const records = await openRecords({ url: await postgres.createDatabase() });
   for (const tenant of options.tenants ?? ['default'])
     await records.drives.create({ tenant, name: 'main', bucket: 'disk', prefix: `${tenant}/main/` });
   const uploads = new Uploads({
     redis: redis.url,
     records,
-    storeOf: store,
+    storeOf: options.store ?? disk,
     settings: { prefix: `rest-${randomBytes(4).toString('hex')}`, ...options.settings },
     ...(options.hooks && { hooks: options.hooks }),
   });
@@ -98,7 +100,7 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
   await server.register(rest, {
     uploads,
     records,
-    storeOf: () => options.storeOf?.(store) ?? store,
+    storeOf: () => options.store ?? options.storeOf?.(disk) ?? disk,
     access,
     defaultBucket: 'disk',
     logger: silentLogger,
@@ -127,7 +129,7 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
     records,
     uploads,
     access,
-    store,
+    store: disk,
     registered,
     call: (method, path, body, headers = {}) =>
       ask(path, {

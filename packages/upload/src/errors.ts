@@ -69,6 +69,11 @@ export const uploadErrors = defineErrors({
     message: () => 'another SHA-256 was declared before; begin a new upload for other content',
     retryable: false,
   },
+  DECLARED_TOO_LATE: {
+    message: (d: { id: string }) =>
+      `the upload ${d.id} is being completed, and a digest that is declared now is not compared any more; compare it with the result, and declare it with the last bytes or before`,
+    retryable: false,
+  },
   TOO_MANY_CHUNKS: {
     message: (d: { limit: number }) =>
       `an upload has at most ${d.limit} chunks, and as many parts as its store takes; use larger chunks`,

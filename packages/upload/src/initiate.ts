@@ -26,6 +26,8 @@ export interface NewUpload {
   clientNodeId?: string;
   idempotencyKey?: string;
   ifExists?: 'replace' | 'fail';
+  /** Only a file with one of these ETags, without quotation marks, is replaced; `*` is any file. */
+  ifMatch?: string[];
   limits?: Limits;
 }
 
@@ -100,6 +102,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
     ...(upload.idempotencyKey !== undefined && { idempotencyKey: upload.idempotencyKey }),
     requestDigest: digestOf(upload),
     ifExists: upload.ifExists ?? 'replace',
+    ...(upload.ifMatch && { ifMatch: upload.ifMatch }),
     ...(upload.limits && { limits: upload.limits }),
   });
   failPoint('initiate.recorded');
@@ -150,6 +153,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
         is_update: begun.isUpdate,
         max_file_bytes: Math.min(engine.settings.maxFileBytes, upload.limits?.maxFileBytes ?? Infinity),
         max_tenant_bytes: upload.limits?.maxBytes ?? '',
+        claimed_bytes: upload.size ?? 0,
         final_etag: '',
         final_size: '',
         error_message: '',

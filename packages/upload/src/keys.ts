@@ -18,6 +18,7 @@ export const keyNames = {
   progress: 'progress:',
   attention: 'attention',
   budget: 'budget',
+  partitions: 'partitions',
 } as const;
 
 export type KeyName = keyof typeof keyNames;
@@ -31,12 +32,13 @@ export function makeId(partition: number): string {
   return `${partition.toString(alphabet)}-${randomBytes(16).toString('hex')}`;
 }
 
-/** The partition that an id names, or undefined for what is no id of ours. */
-export function partitionOf(id: string, partitions: number): number | undefined {
+/**
+ * The partition that an id names, or undefined for what is no id of ours. How many there are now does not matter: there may have
+ * been more when the upload began.
+ */
+export function partitionOf(id: string): number | undefined {
   const [, text] = idShape.exec(id) ?? [];
-  if (text === undefined) return undefined;
-  const partition = Number.parseInt(text, alphabet);
-  return partition < partitions ? partition : undefined;
+  return text === undefined ? undefined : Number.parseInt(text, alphabet);
 }
 
 export function keysOf(prefix: string, partition: number, id: string): UploadKeys {

@@ -20,7 +20,9 @@ import { BodyReader, type Source } from './body.js';
 import { Declared, type Digest } from './digest.js';
 import { keysFor, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
+import { tellUploading } from './nodeStatus.js';
 import { crcOfBody, Placement, type Placed, type Placing } from './place.js';
+import { claimRoom } from './quota.js';
 import { readState, type State } from './state.js';
 import { ask, askFor } from './work.js';
 import { dropFrames } from './writePart.js';
@@ -49,6 +51,7 @@ export async function receive(
   const { windowChunks, preferredPartBytes } = engine.settings;
   const window = { chunks: windowChunks, chunkBytes: preferredPartBytes };
   const chunk = locate(state, address, length, window);
+  await claimRoom(engine, state, chunk);
   const declared = digest && new Declared(digest);
   const body = new BodyReader(source, engine.settings.slowMs, watch(engine, id, chunk, declared));
   const placement = new Placement(engine, state, body);
@@ -209,6 +212,7 @@ async function commit(
   // Numbers are parts that are ready; what has a space in it are frames that nobody needs.
   const ready = more.filter((item) => !item.includes(' '));
   await askFor(engine, id, ready, allStored === '1');
+  if (state.status === 'PENDING' && allStored !== '1') await tellUploading(engine, state);
   await dropFrames(
     engine,
     id,

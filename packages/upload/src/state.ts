@@ -30,6 +30,8 @@ export interface State extends PartPlan {
   receivedBytes: number;
   storedBytes: number;
   receivedChunks: number;
+  /** A small file is on its way in one request: there is nothing but the key of its object (`whole.ts`). */
+  isNote: boolean;
   nextChunk: number;
   nextOffset: number;
   createdAt: number;
@@ -41,6 +43,8 @@ export interface State extends PartPlan {
   /** Of the tenant or the token; for files whose length is not known from the start. */
   maxFileBytes: number | undefined;
   maxTenantBytes: number | undefined;
+  /** What is set aside for it in the tenant's quota, if that has one. */
+  claimedBytes: number;
   fence: number;
   errorCode: string | undefined;
   errorMessage: string | undefined;
@@ -113,6 +117,7 @@ export function decodeState(id: string, fields: Map<string, string>): State | un
     receivedBytes: Number(fields.get('received_bytes')),
     storedBytes: Number(fields.get('stored_bytes')),
     receivedChunks: Number(fields.get('received_chunks')),
+    isNote: Number(fields.get('stored_bytes')) < 0,
     nextChunk: Number(fields.get('next_chunk')),
     nextOffset: Number(fields.get('next_offset')),
     createdAt: Number(fields.get('created_at')),
@@ -123,6 +128,7 @@ export function decodeState(id: string, fields: Map<string, string>): State | un
     isUpdate: fields.get('is_update') === 'true',
     maxFileBytes: number('max_file_bytes'),
     maxTenantBytes: number('max_tenant_bytes'),
+    claimedBytes: number('claimed_bytes') ?? Infinity,
     fence: Number(fields.get('fence') ?? 0),
     errorCode: text('error_code'),
     errorMessage: text('error_message'),

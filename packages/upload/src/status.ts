@@ -81,9 +81,16 @@ export async function declare(
     lookMs: engine.settings.lookAgainMs,
   };
   const [word, allStored, ...ready] = await runScript(engine, 'declare', id, args);
+  if (word === 'ENDED') throw await endedError(engine, id);
+  if (word === 'LATE') throw uploadErrors.DECLARED_TOO_LATE({ id });
   if (word === 'GONE') throw uploadErrors.UPLOAD_NOT_FOUND({ id });
   if (word === 'TOO_LARGE') throw uploadErrors.FILE_TOO_LARGE({ size: size!, limit: Number(allStored) });
   if (word === 'SIZE') throw uploadErrors.SIZE_CONFLICT({ size: size! });
   if (word === 'DIGEST') throw uploadErrors.DIGEST_CONFLICT();
   if (word === 'OK') await askFor(engine, id, ready, allStored === '1');
+}
+
+async function endedError(engine: Engine, id: string): Promise<Error> {
+  const { status: ended = 'ended', errorMessage: reason } = (await readState(engine, id)) ?? {};
+  return uploadErrors.UPLOAD_ENDED({ id, state: ended, ...(reason !== undefined && { reason }) });
 }

@@ -8,6 +8,7 @@ import { complete } from './complete.js';
 import { cleanUp, end, expire, type End } from './end.js';
 import { keysFor, runScript, type Engine } from './engine.js';
 import { keysOf } from './keys.js';
+import { tellUploading } from './nodeStatus.js';
 import { partAt, partNumbered, type PartPlan } from './plan.js';
 import { scripts } from './scripts.js';
 import { spill } from './spill.js';
@@ -17,10 +18,13 @@ import { dropFrames, keepFrames, loseVanished } from './writePart.js';
 
 const lookEveryMs = 2_000;
 const atOnce = 200;
-/** How often the records are asked for uploads that Redis has forgotten; oftener where uploads expire sooner. */
+/** How often the records are asked for uploads that Redis has forgotten and for those that ended long ago; oftener where uploads expire sooner. */
 const longestOrphansEveryMs = 600_000;
 const orphansAtOnce = 1_000;
 const doomedAtOnce = 100;
+/** A batch is one transaction of some milliseconds; in a day there is time for many millions. */
+const prunedAtOnce = 1_000;
+const prunedBatches = 100;
 const soonestMs = 1_000;
 /** Chunks that wait for their predecessors have frames that must be kept. */
 const longestPauseMs = 900_000;
@@ -47,12 +51,13 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   }
   const nowMs = await redisNow(engine);
   const quietMs = nowMs - state.updatedAt;
-  // Who has sent everything is not idle: it is us who take long.
-  const isAllThere = state.size !== undefined && state.receivedBytes === state.size;
+  // Who has sent everything is not idle: it is us who take long. The note of a small file knows of no bytes, also of none at all.
+  const isAllThere = !state.isNote && state.size !== undefined && state.receivedBytes === state.size;
   if (quietMs >= state.idleMs && !isAllThere) {
     await expire(engine, id);
     return cleanUpEnded(engine, id);
   }
+  if (state.status === 'UPLOADING' && !state.isNote) await tellUploading(engine, state);
   await dropFrames(engine, id, await readAttempts(engine, id, 'freed'));
   const buffered = await readExtents(engine, id);
   const gone = await keepFrames(engine, id, [...buffered, ...(await readWindow(engine, id))]);
@@ -72,12 +77,12 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   await dropFrames(engine, id, undropped);
 }
 
-/** Nothing is left of an upload that has ended, and nobody looks at it again. */
+/** Nothing is left of an upload that has ended; what arrives late is found by one more look. */
 async function cleanUpEnded(engine: Engine, id: string): Promise<void> {
   const state = await readState(engine, id);
   if (!state || ['PENDING', 'UPLOADING', 'COMPLETING'].includes(state.status)) return;
   await cleanUp(engine, state);
-  await runScript(engine, 'forget', id, { id });
+  await runScript(engine, 'forget', id, { id, lateMs: engine.settings.lateMs });
 }
 
 /** Parts whose bytes are all buffered. */
@@ -103,6 +108,8 @@ export class Caretaker {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #orphansAt = 0;
+  /** Uploads that have no state, and since when. */
+  #orphans = new Map<string, number>();
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -129,8 +136,9 @@ export class Caretaker {
 
   /** One round: whoever is due gets a job, and what nobody needs is deleted. */
   async look(): Promise<void> {
-    const { settings, redis } = this.#engine;
-    for (let partition = 0; partition < settings.partitions; partition++) {
+    const { settings, redis, partitions } = this.#engine;
+    await partitions.refresh();
+    for (const partition of partitions.all) {
       const { attention } = keysOf(settings.prefix, partition, '');
       const due = (await redis.run(
         scripts.overdue,
@@ -144,13 +152,15 @@ export class Caretaker {
     if (performance.now() < this.#orphansAt) return;
     this.#orphansAt = performance.now() + Math.min(longestOrphansEveryMs, settings.idleMs);
     await this.#endOrphans();
+    await this.#prune();
   }
 
-  /** Objects that no file refers to any more, because it was replaced or deleted. */
+  /** Objects that no file refers to any more, because it was replaced or deleted. Who began to read one may read it to its end. */
   async #deleteDoomed(): Promise<void> {
-    const { records } = this.#engine;
+    const { records, settings } = this.#engine;
+    const { deleteGraceMs: graceMs } = settings;
     const gone: string[] = [];
-    for (const { objectKey, bucket } of await records.doomed.list(doomedAtOnce)) {
+    for (const { objectKey, bucket } of await records.doomed.list({ limit: doomedAtOnce, graceMs })) {
       try {
         await this.#engine.storeOf({ bucket, prefix: '' }).delete(objectKey);
         gone.push(objectKey);
@@ -162,13 +172,29 @@ export class Caretaker {
     await records.doomed.forget(gone);
   }
 
-  /** Uploads that the records have and Redis lost: nobody can send to them any more. */
+  /** Uploads that ended long ago; what is left of a large number is for the next time. */
+  async #prune(): Promise<void> {
+    const { records, settings } = this.#engine;
+    const { recordKeepMs: endedMs } = settings;
+    for (let batch = 0; batch < prunedBatches; batch++)
+      if ((await records.uploads.prune({ endedMs, limit: prunedAtOnce })) < prunedAtOnce) return;
+  }
+
+  /**
+   * Uploads that the records have and Redis lost: nobody can send to them any more. There is no state to say when they were cleaned
+   * up, so they are ended only when nothing can arrive late.
+   */
   async #endOrphans(): Promise<void> {
     const { records, settings } = this.#engine;
+    const before = this.#orphans;
+    this.#orphans = new Map();
     const olderThan = new Date(Date.now() - settings.idleMs);
     for (const upload of await records.uploads.listOpen({ olderThan, limit: orphansAtOnce })) {
       const { id, tenant, driveId, objectKey } = upload;
       if (await readState(this.#engine, id)) continue;
+      const since = before.get(id) ?? performance.now();
+      this.#orphans.set(id, since);
+      if (performance.now() < since + settings.lateMs) continue;
       try {
         await records.uploads.end({ id, status: 'EXPIRED', reason: 'its state was lost' });
         const drive = await records.drives.getById(tenant, driveId);

@@ -16,6 +16,7 @@ import { PassingHashes } from './hashes.js';
 import { initiate, type NewUpload } from './initiate.js';
 import { keysOf } from './keys.js';
 import { UploadMetrics } from './metrics.js';
+import { Partitions } from './partitions.js';
 import { PartMemory } from './partMemory.js';
 import { preferredPartBytes } from './plan.js';
 import { progressOf, ProgressHub, type Progress } from './progress.js';
@@ -55,6 +56,12 @@ export const defaultSettings: Settings = {
   leaseMs: 15_000,
   attemptMs: 120_000,
   lookAgainMs: 15_000,
+  // Stores and the proxies before them give up a request that is silent after a minute or some; this is a multiple of that.
+  lateMs: 600_000,
+  // Whoever repeats a request after a month means another one.
+  recordKeepMs: 30 * 24 * hourMs,
+  // Most downloads are over by then; a day would keep every version of a file that is written again and again.
+  deleteGraceMs: hourMs,
   maxFileBytes: 5 * 1_024 * gibibyte,
   maxChunks: 100_000,
   preferredPartBytes,
@@ -78,6 +85,9 @@ export class Uploads {
   constructor(options: UploadsOptions) {
     const settings = { ...defaultSettings, ...options.settings };
     settings.keepMs = Math.max(settings.keepMs, shortestKeepMs);
+    // The second look needs the state of the upload, and the records to know which object is its file.
+    settings.lateMs = Math.min(settings.lateMs, settings.keepMs / 2);
+    settings.recordKeepMs = Math.max(settings.recordKeepMs, 2 * settings.keepMs);
     const logger = options.logger ?? silentLogger;
     const { storeOf } = options;
     const redis = new RedisLink(options.redis, { name: 'sluice-uploads' });
@@ -93,6 +103,7 @@ export class Uploads {
         backoff,
         logger,
       }),
+      partitions: new Partitions(redis, settings.prefix, settings.partitions),
       hashes: new PassingHashes(),
       partMemory: new PartMemory(settings.partMemoryBytes),
       drives: new Map(),
@@ -110,6 +121,7 @@ export class Uploads {
   /** Begins to work on the jobs of all uploads; a process that only takes bytes in need not. */
   async start(): Promise<void> {
     await this.#engine.queue.ready();
+    await this.#engine.partitions.refresh();
     if (this.#workers === 0) return;
     if (!this.#working) startWork(this.#engine, this.#workers);
     this.#working = true;
@@ -189,9 +201,9 @@ export class Uploads {
   }
 
   async metrics(): Promise<string> {
-    const { settings, redis, metrics } = this.#engine;
+    const { settings, redis, metrics, partitions } = this.#engine;
     let [queuedChunks, reservedBytes] = [0, 0];
-    for (let partition = 0; partition < settings.partitions; partition++) {
+    for (const partition of partitions.all) {
       const { budget } = keysOf(settings.prefix, partition, '');
       const [queued, used] = (await redis.call('HMGET', [budget, 'queued', 'used'])) as (Buffer | null)[];
       queuedChunks += Number(queued ?? 0);

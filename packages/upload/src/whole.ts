@@ -82,8 +82,10 @@ async function storeSmall(
     engine.metrics.stored(performance.now() - began, length);
     failPoint('whole.written');
   } catch (error) {
+    // What may still arrive is removed by whoever finds the note.
+    const isLate = isSluiceError(error) && error.details?.['outcomeUnknown'] === true;
     await store.delete(objectKey).then(
-      () => removeNote(engine, id),
+      () => (isLate ? undefined : removeNote(engine, id)),
       () => {},
     );
     throw error;
@@ -213,6 +215,7 @@ function record(
     ...(upload.idempotencyKey !== undefined && { idempotencyKey: upload.idempotencyKey }),
     requestDigest: digestOf(upload),
     ifExists: upload.ifExists ?? 'replace',
+    ...(upload.ifMatch && { ifMatch: upload.ifMatch }),
     ...(upload.limits && { limits: withoutOpen(upload.limits) }),
     size: object.size,
     etag: object.etag,

@@ -30,12 +30,27 @@ const hopeless = new Set([
     'QUOTA_EXCEEDED',
     'PARTS_UNFIT',
   ],
-  ...['NODE_EXISTS', 'NOT_A_FOLDER', 'DRIVE_NOT_FOUND', 'UPLOAD_ENDED'],
+  ...['NODE_EXISTS', 'PRECONDITION_FAILED', 'NOT_A_FOLDER', 'DRIVE_NOT_FOUND', 'UPLOAD_ENDED'],
 ]);
 
-/** A store or a database that is away is waited for: about a day in all. */
+/** For the owner's hook, and for surprises: about a day in all. */
 export const attempts = 200;
 export const backoff = { type: 'exponential', delayMs: 500, factor: 2, maxMs: 300_000, jitter: 0.5 } as const;
+
+/** A trouble that passes at once costs little time. */
+const quickTries = 4;
+/** How often an outage is looked at. Whoever waited for its end goes on this soon after it. */
+const longestLookMs = 10_000;
+
+/**
+ * A store or a database that is away is waited for as long as that takes: it is tried again every few seconds, which is never an
+ * attempt too many. A pause that grew with the outage would go on long after it; the others cannot ask in the meantime, because the
+ * job that sleeps has their key.
+ */
+export function waitFor(error: unknown, attempt: number): Snooze | undefined {
+  if (!isSluiceError(error) || !error.retryable || attempt <= quickTries) return undefined;
+  return new Snooze(Math.round(longestLookMs * (0.5 + Math.random() / 2)));
+}
 
 export async function ask(engine: Engine, job: UploadJob): Promise<void> {
   const key = job.do === 'part' ? `part ${job.upload} ${job.part}` : `${job.do} ${job.upload}`;
@@ -78,7 +93,10 @@ async function run(engine: Engine, job: Job<UploadJob>): Promise<void> {
     // What no repetition can mend ends the upload, with the reason for whoever asks.
     if (data.do !== 'announce' && isSluiceError(error) && hopeless.has(error.code))
       return fail(engine, data.upload, error);
-    throw error;
+    const waiting = data.do === 'announce' ? undefined : waitFor(error, job.attempt);
+    if (!waiting) throw error;
+    engine.logger.warn({ err: error, job: data }, 'a step of an upload waits for what is away');
+    throw waiting;
   }
 }
 

@@ -30,14 +30,20 @@ const points = readdirSync(fileURLToPath(sources))
   .filter((name) => name.endsWith('.js'))
   .flatMap((name) => [...readFileSync(new URL(name, sources), 'utf8').matchAll(/failPoint\('(\w+\.\w+)'\)/g)])
   .map(([, name]) => name!);
-const size = 3_400_000;
-const bytes = bytesOf(size);
+const wholeSize = 3_400_000;
+const bytes = bytesOf(wholeSize);
 const settings = { ...quick, lookAgainMs: 200, attemptMs: 1_500, leaseMs: 1_500, spillAfterMs: 400 };
 
 after(stopServers);
 
 /** The service lives on with workers; the child has died with the signal of its fail point. */
-async function crash(t: TestContext, point: string, act: CrashPlan['act'], more = {}): Promise<Service> {
+async function crash(
+  t: TestContext,
+  point: string,
+  act: CrashPlan['act'],
+  more = {},
+  size = wholeSize,
+): Promise<Service> {
   const service = await startService(t, { settings: { ...settings, ...more }, workers: 0 });
   const plan: CrashPlan = {
     ...{ point, act, size, redis: service.redis.url, database: service.database, folder: service.folder },
@@ -84,7 +90,7 @@ describe('a process that dies in the middle', { concurrency: 4 }, () => {
       const hooks = { afterComplete: (upload: { id: string }) => void announced.push(upload.id) };
       const uploads = await service.another({ workers: 8, hooks });
       tending(t, uploads);
-      const { id } = await begin(uploads, 'f', { size, idempotencyKey: 'once' });
+      const { id } = await begin(uploads, 'f', { size: wholeSize, idempotencyKey: 'once' });
       const { state, result } = await sendMissing(uploads, id, bytes);
       assert.equal(state, 'COMPLETED');
       assert.equal(result!.sha256, sha256(bytes));
@@ -111,10 +117,12 @@ describe('a process that dies in the middle', { concurrency: 4 }, () => {
     }
   }
 
-  for (const point of whole) {
-    test(`after "${point}": a file in one request is there or not, and sent again it is there once`, async (t) => {
-      const more = { wholeBytes: 2 * size };
-      const service = await crash(t, point, 'file', more);
+  for (const [point, size] of whole.flatMap((name) => [[name, wholeSize] as const, [name, 0] as const])) {
+    const file = size === 0 ? 'an empty file' : 'a file';
+    test(`after "${point}": ${file} in one request is there or not, and sent again it is there once`, async (t) => {
+      const content = bytes.subarray(0, size);
+      const more = { wholeBytes: 2 * wholeSize };
+      const service = await crash(t, point, 'file', more, size);
       const uploads = await service.another({ workers: 8 });
       tending(t, uploads);
       // Nobody waits an hour for the note here.
@@ -122,12 +130,12 @@ describe('a process that dies in the middle', { concurrency: 4 }, () => {
       const due = (await service.link.call('ZRANGE', [attention, 0, -1])) as Buffer[];
       for (const id of due) await service.link.call('HSET', [service.keys(String(id)).state, 'idle_ms', 1]);
       for (const id of due) await service.link.call('ZADD', [attention, 1, id]);
-      await uploads.store({ tenant, drive: 'main', path: 'f' }, stream(bytes), bytes.length);
+      await uploads.store({ tenant, drive: 'main', path: 'f' }, stream(content), size);
       await waitUntil('the note is gone', async () => {
         const left = (await service.link.call('ZCARD', [attention])) as number;
         return left === 0;
       });
-      assert.deepEqual(await contentOf(service, 'f'), bytes);
+      assert.deepEqual(await contentOf(service, 'f'), content);
       await nothingLeftBut(service, [await objectOf(service, 'f')]);
     });
   }

@@ -2,12 +2,14 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { storeErrors, type ObjectStore } from '@sluice/store';
 import { startRedis, waitUntil } from '@sluice/testbed';
 import {
   begin,
   bytesOf,
   contentOf,
   ended,
+  faultyStore,
   mebibyte,
   nothingLeftBut,
   objectOf,
@@ -21,6 +23,7 @@ import {
   stopServers,
   stream,
   tenant,
+  type Fault,
   type Service,
 } from './harness.js';
 
@@ -157,6 +160,79 @@ test('the objects of files that were replaced or deleted are removed from the st
   await tendUntil(service, 'nothing is doomed', async () => (await records.doomed.list()).length === 0);
   await nothingLeftBut(service, [await objectOf(service, 'a')]);
   assert.notEqual(first.sha256, sha256(await contentOf(service, 'a')));
+});
+
+test('the object of a file that was replaced stays for downloads under way, and goes when their time is over', async (t) => {
+  const service = await startService(t, { settings: { ...quick, deleteGraceMs: 3_600_000 } });
+  const { uploads, another } = service;
+  const put = (seed: number) =>
+    uploads.store({ tenant, drive: 'main', path: 'a' }, stream(bytesOf(999, seed)), 999);
+  await put(1);
+  const before = await objectOf(service, 'a');
+  await put(2);
+  await uploads.tend();
+  await nothingLeftBut(service, [before, await objectOf(service, 'a')]);
+  const impatient = await another({ settings: { deleteGraceMs: 0 } });
+  await impatient.tend();
+  await nothingLeftBut(service, [await objectOf(service, 'a')]);
+});
+
+test('uploads that ended long ago leave the records, the files stay', async (t) => {
+  const service = await startService(t, { settings: quick });
+  const { uploads, another, database } = service;
+  const { id } = await begin(uploads, 'a', { size: 1_000 });
+  await sendRange(uploads, id, bytes.subarray(0, 1_000), 0);
+  await ended(uploads, id);
+  await begin(uploads, 'b', { size: 1_000 });
+  const { postgres } = await servers();
+  const older = `UPDATE uploads SET created_at = created_at - interval '31 days', ended_at = ended_at - interval '31 days'
+    WHERE status <> 'OPEN'`;
+  await postgres.query(older, [], database);
+  // A fresh process looks at once.
+  await (await another()).tend();
+  assert.deepEqual(await postgres.query('SELECT path FROM uploads', [], database), [{ path: 'b' }]);
+  assert.deepEqual(await contentOf(service, 'a'), bytes.subarray(0, 1_000));
+});
+
+test('what a dead process had sent to the store is removed also when it arrives after the clean-up', async (t) => {
+  const service = await startService(t, { settings: { ...quick, lateMs: 4_000 } });
+  const { uploads, store, link, keys } = service;
+  for (const path of ['cancelled', 'completed']) {
+    const { id } = await begin(uploads, path, { size: 1_000 });
+    if (path === 'cancelled') await uploads.cancel(id);
+    else await sendRange(uploads, id, bytes.subarray(0, 1_000), 0);
+    await ended(uploads, id);
+    const { state } = keys(id);
+    await waitUntil(
+      'it is cleaned up',
+      async () => (await link.call('HEXISTS', [state, 'cleaned_at'])) === 1,
+    );
+    await store.put(`${id}/file-late`, bytes.subarray(0, 10));
+    await store.createMultipart(`${id}/file`);
+  }
+  await nothingLeftBut(service, [await objectOf(service, 'completed')]);
+  assert.deepEqual(await contentOf(service, 'completed'), bytes.subarray(0, 1_000));
+});
+
+test('a small file that the store did not confirm leaves nothing, also when it arrives late', async (t) => {
+  const faults = new Map<keyof ObjectStore, Fault>();
+  const settings = { ...quick, idleMs: 600 };
+  const service = await startService(t, { settings, wrap: (store) => faultyStore(store, faults) });
+  const { uploads, store } = service;
+  const late: string[] = [];
+  const where = { operation: 'put', reason: 'a test' };
+  faults.set('put', (_call, key) => {
+    late.push(String(key));
+    return Promise.reject(
+      storeErrors.STORE_UNAVAILABLE({ ...where, key: String(key), outcomeUnknown: true }),
+    );
+  });
+  const file = bytes.subarray(0, 50);
+  const sending = uploads.store({ tenant, drive: 'main', path: 'a' }, stream(file), 50);
+  await assert.rejects(sending, { code: 'STORE_UNAVAILABLE' });
+  faults.clear();
+  for (const key of late) await store.put(key, file);
+  await nothingLeftBut(service, []);
 });
 
 test('a small file that the records refuse leaves no object', async (t) => {

@@ -43,6 +43,9 @@ export async function stopServers(): Promise<void> {
   await Promise.all([redis.stop(), postgres.stop()]);
 }
 
+/** What would be waited for after the end of an upload or of a file. */
+const soon: Partial<Settings> = { lateMs: 0, deleteGraceMs: 0 };
+
 /** Parts of one mebibyte, and waiting times that a test can wait for. */
 export const quick: Partial<Settings> = {
   preferredPartBytes: mebibyte,
@@ -50,6 +53,7 @@ export const quick: Partial<Settings> = {
   lookAgainMs: 300,
   attemptMs: 3_000,
   leaseMs: 3_000,
+  ...soon,
 };
 
 export interface Service {
@@ -94,7 +98,7 @@ export async function startService(
       logger: consoleLogger({ level: 'error' }),
       ...rest,
       ...more,
-      settings: { prefix, ...rest.settings, ...more.settings },
+      settings: { prefix, ...soon, ...rest.settings, ...more.settings },
     });
     await uploads.start();
     all.push(uploads);

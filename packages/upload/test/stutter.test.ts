@@ -107,7 +107,7 @@ test('with every answer lost once, chunks of no fixed size, a late length and a 
   const service = await startService(t, { settings: quick });
   const { uploads } = service;
   const bytes = bytesOf(mebibyte + 300_000);
-  const { id } = await begin(uploads, 'f');
+  const { id } = await begin(uploads, 'f', { limits: { maxBytes: 10 * mebibyte } });
   const cuts = [0, 100_000, 100_001, 600_000, 900_000, bytes.length];
   for (const number of [2, 1, 4, 0, 3])
     await send(uploads, id, { number, last: number === 4 }, bytes.subarray(cuts[number], cuts[number + 1]));

