@@ -1,4 +1,5 @@
 /** Drives: where a tenant's files live. A drive names a bucket and a prefix in it, and both never change. */
+import type { OnChange } from './changes.js';
 import type { Database } from './database.js';
 import { recordsErrors } from './errors.js';
 import { checkText } from './metadata.js';
@@ -8,6 +9,7 @@ import { build } from './schema.js';
 
 const DEFAULT_PAGE = 100;
 const LARGEST_PAGE = 1_000;
+const MAX_KNOWN_NAMES = 10_000;
 
 export interface CreateDrive {
   tenant: string;
@@ -18,7 +20,14 @@ export interface CreateDrive {
 }
 
 export class Drives {
-  constructor(private readonly database: Database) {}
+  /** Id → name, which never changes. */
+  private readonly names = new Map<string, string>();
+
+  constructor(
+    private readonly database: Database,
+    private readonly nudge: () => void,
+    private readonly onChange: OnChange,
+  ) {}
 
   /** Makes the drive, or returns the one that is there with the same settings. */
   async create({ tenant, name, bucket, prefix = '' }: CreateDrive): Promise<Drive> {
@@ -53,6 +62,15 @@ export class Drives {
     return row && toDrive(row);
   }
 
+  /** Undefined if there is no such drive (any more). */
+  async nameOf(tenant: string, id: string): Promise<string | undefined> {
+    const known = this.names.get(id) ?? (await this.getById(tenant, id))?.name;
+    if (known === undefined) return undefined;
+    if (this.names.size >= MAX_KNOWN_NAMES) this.names.clear();
+    this.names.set(id, known);
+    return known;
+  }
+
   /** By name, after the name that ended the page before. */
   async list(tenant: string, page: { after?: string; limit?: number } = {}): Promise<Drive[]> {
     const question = build
@@ -73,7 +91,12 @@ export class Drives {
       'SELECT sluice_delete_drive($1, $2) AS gone',
       values,
     );
-    return (rows[0] as { gone: boolean }).gone;
+    const { gone } = rows[0] as { gone: boolean };
+    if (gone) {
+      this.nudge();
+      await this.onChange({ what: 'drive', tenant, drive: name.normalize('NFC') });
+    }
+    return gone;
   }
 }
 

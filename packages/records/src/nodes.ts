@@ -5,6 +5,7 @@
  * from the store and then forgets them; should it die in between, it finds them again.
  */
 import { sql } from 'kysely';
+import type { OnChange } from './changes.js';
 import type { Database } from './database.js';
 import { pageSize } from './drives.js';
 import { recordsErrors } from './errors.js';
@@ -63,10 +64,18 @@ export interface Deletion {
   objectKeys: string[];
 }
 
+/** Where it was. */
+interface Gone {
+  path: string;
+  drive: string;
+  isFolder: boolean;
+}
+
 export class Nodes {
   constructor(
     private readonly database: Database,
     private readonly nudge: () => void,
+    private readonly onChange: OnChange,
   ) {}
 
   async get(tenant: string, id: string): Promise<NodeRecord | undefined> {
@@ -122,7 +131,10 @@ export class Nodes {
       ...(parentId !== undefined && { parentId }),
       ...(name !== undefined && { name: checkName(name) }),
     });
-    if (answer.changed) this.nudge();
+    if (answer.changed) {
+      this.nudge();
+      await this.onChange({ what: 'tree', tenant, nodeId: id });
+    }
     return { node: toNode(answer.node), changed: answer.changed };
   }
 
@@ -144,11 +156,18 @@ export class Nodes {
     ifMatch,
   }: DeleteNode): Promise<Deletion> {
     if (!isNodeId(id)) return { deleted: 0, objectKeys: [] };
-    const deletion = await this.database.call<Deletion>('sluice_delete', {
-      ...{ tenant, id, recursive, limit },
-      ...(ifMatch && { ifMatch }),
-    });
-    if (deletion.deleted > 0) this.nudge();
+    const { path, drive, isFolder, ...deletion } = await this.database.call<Deletion & Gone>(
+      'sluice_delete',
+      {
+        ...{ tenant, id, recursive, limit },
+        ...(ifMatch && { ifMatch }),
+      },
+    );
+    if (deletion.deleted > 0) {
+      this.nudge();
+      if (isFolder) await this.onChange({ what: 'tree', tenant, nodeId: id });
+      else await this.onChange({ what: 'file', tenant, drive, nodeId: id, path });
+    }
     return deletion;
   }
 

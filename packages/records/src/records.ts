@@ -1,5 +1,6 @@
 /** The way in: connects, brings the schema up to date, and hands out the parts. */
 import { Database, type DatabaseOptions } from './database.js';
+import type { OnChange } from './changes.js';
 import { Doomed } from './doomed.js';
 import { Drives } from './drives.js';
 import { migrate } from './migrations.js';
@@ -9,14 +10,17 @@ import { Uploads } from './uploads.js';
 
 const CHECK_LIMIT_MS = 2_000;
 
-export type RecordsOptions = DatabaseOptions;
+export interface RecordsOptions extends DatabaseOptions {
+  /** Told of every change of a file or a drive, after its commit. */
+  onChange?: OnChange;
+}
 
 /** Fails with RECORDS_UNAVAILABLE when PostgreSQL does not answer until the deadline. */
 export async function openRecords(options: RecordsOptions): Promise<Records> {
   const database = new Database(options);
   try {
     const schemaVersion = await migrate(database);
-    return new Records(database, schemaVersion);
+    return new Records(database, schemaVersion, options.onChange);
   } catch (error) {
     await database.close();
     throw error;
@@ -33,12 +37,13 @@ export class Records {
   constructor(
     private readonly database: Database,
     readonly schemaVersion: number,
+    onChange: OnChange = async () => {},
   ) {
     this.outbox = new Outbox(database);
     const nudge = (): void => this.outbox.nudge();
-    this.drives = new Drives(database);
-    this.nodes = new Nodes(database, nudge);
-    this.uploads = new Uploads(database, nudge);
+    this.drives = new Drives(database, nudge, onChange);
+    this.nodes = new Nodes(database, nudge, onChange);
+    this.uploads = new Uploads(database, nudge, onChange, this.drives);
     this.doomed = new Doomed(database);
   }
 

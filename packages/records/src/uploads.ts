@@ -9,7 +9,9 @@
  * first one. Who completes an upload raises its fence first; from then on an activation with an older fence is refused.
  */
 import { sql } from 'kysely';
+import type { OnChange } from './changes.js';
 import type { Database } from './database.js';
+import type { Drives } from './drives.js';
 import { recordsErrors } from './errors.js';
 import {
   checkCount,
@@ -115,6 +117,8 @@ export class Uploads {
   constructor(
     private readonly database: Database,
     private readonly nudge: () => void,
+    private readonly onChange: OnChange,
+    private readonly drives: Pick<Drives, 'nameOf'>,
   ) {}
 
   async begin(upload: BeginUpload): Promise<Begun> {
@@ -163,8 +167,7 @@ export class Uploads {
       objectKey: checkOptionalText('objectKey', upload.objectKey),
       ...(upload.limits && { limits: checkLimits(upload.limits) }),
     });
-    this.nudge();
-    return activated(answer);
+    return this.told(answer);
   }
 
   /** Begin and activate in one transaction and one round trip. */
@@ -174,7 +177,22 @@ export class Uploads {
       ...objectArguments(upload),
       declaredSha256: checkOptionalText('declaredSha256', upload.declaredSha256),
     });
+    return this.told(answer, upload.drive.normalize('NFC'));
+  }
+
+  /** A repetition is told as well: whoever was first may have died before it could tell. */
+  private async told(answer: Answer, driveName?: string): Promise<Activated> {
     this.nudge();
+    const { node } = answer;
+    if (node !== null) {
+      const { tenant, id: nodeId, path } = node;
+      const drive = driveName ?? (await this.drives.nameOf(tenant, node.drive_id).catch(() => undefined));
+      await this.onChange(
+        drive === undefined
+          ? { what: 'tree', tenant, nodeId }
+          : { what: 'file', tenant, drive, nodeId, path },
+      );
+    }
     return activated(answer);
   }
 

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
 import type { PostgresServer } from '@sluice/testbed';
-import { openRecords, type BeginUpload, type Records, type StoreWhole } from '../src/index.js';
+import { openRecords, type BeginUpload, type Change, type Records, type StoreWhole } from '../src/index.js';
 
 const DRIVE = 'files';
 
@@ -647,6 +647,52 @@ export function recordsSuite(
       assert.deepEqual(both, [], 'no object of a node is doomed');
       const ids = idsOf(await eventsOf(tenant));
       assert.equal(new Set(ids).size, ids.length);
+    });
+
+    test('every change of a file or a drive is told before its writer has the answer, and is in the outbox', async () => {
+      const told: Change[] = [];
+      const onChange = async (change: Change) => void told.push(change);
+      const telling = await openRecords({ url, poolSize: 2, onChange });
+      const tenant = await newDrive();
+      const since = async (): Promise<Change[]> => told.splice(0);
+      const { node } = await telling.uploads.storeWhole(whole(tenant, 'in/a.txt'));
+      const file = { what: 'file', tenant, drive: DRIVE, nodeId: node!.id, path: 'in/a.txt' };
+      assert.deepEqual(await since(), [file]);
+
+      const again = beginning(tenant, 'in/a.txt');
+      await telling.uploads.begin(again);
+      assert.deepEqual(await since(), []);
+      const activation = { id: again.id, fence: 1, ...object };
+      await telling.uploads.raiseFence(again.id, 1);
+      await telling.uploads.activate(activation);
+      assert.deepEqual(await since(), [file]);
+      // Whoever repeats it may be the one who died before it could tell.
+      await telling.uploads.activate(activation);
+      assert.deepEqual(await since(), [file]);
+
+      await telling.nodes.move({ tenant, id: node!.id, name: 'b.txt' });
+      assert.deepEqual(await since(), [{ what: 'tree', tenant, nodeId: node!.id }]);
+      await telling.nodes.delete({ tenant, id: node!.id });
+      assert.deepEqual(await since(), [{ ...file, path: 'in/b.txt' }]);
+      const folder = await telling.nodes.getByPath(tenant, DRIVE, 'in');
+      await telling.nodes.delete({ tenant, id: folder!.id });
+      assert.deepEqual(await since(), [{ what: 'tree', tenant, nodeId: folder!.id }]);
+      assert.equal(await telling.drives.delete(tenant, DRIVE), true);
+      assert.deepEqual(await since(), [{ what: 'drive', tenant, drive: DRIVE }]);
+
+      const documents = (await eventsOf(tenant)).filter(({ type }) => !String(type).includes('.uploads.'));
+      assert.deepEqual(
+        documents.map(({ type, path }) => `${String(type).split('.').slice(1).join('.')} ${String(path)}`),
+        [
+          'documents.created in/a.txt',
+          'documents.updated in/a.txt',
+          'documents.updated in/b.txt',
+          'documents.deleted in/b.txt',
+          'documents.deleted in',
+          'drives.deleted undefined',
+        ],
+      );
+      await telling.close();
     });
 
     test('a client’s own id for a node is used once in a drive', async () => {
