@@ -42,17 +42,17 @@ export class LoadGate {
 
   #turn(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const refuse = () => {
-        this.#line.delete(enter);
-        reject(cacheErrors.LOAD_OVERLOAD({ atOnce: this.#atOnce, waiting: this.#line.size }));
-      };
-      if (this.#line.size >= this.#maxWaiting) return refuse();
-      const timer = this.#clock.setTimer(refuse, longestWaitMs);
+      const refusal = () => cacheErrors.LOAD_OVERLOAD({ atOnce: this.#atOnce, waiting: this.#line.size });
+      if (this.#line.size >= this.#maxWaiting) return reject(refusal());
       const enter = () => {
         timer.cancel();
         this.#line.delete(enter);
         resolve();
       };
+      const timer = this.#clock.setTimer(() => {
+        this.#line.delete(enter);
+        reject(refusal());
+      }, longestWaitMs);
       this.#line.add(enter);
     });
   }

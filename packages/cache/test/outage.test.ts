@@ -86,6 +86,7 @@ for (const { name, begin, end } of outages) {
     }
     assert.equal((await rows.get('a')).version, 1);
     assert.equal((await rows.get('b')).version, 1);
+    await eventually('it is closed again', () => cache.statistics().breaker === 'closed');
     assert.equal((await rows.get('c')).version, 0);
     assert.equal(await rows.invalidate('a'), 'applied');
   });
