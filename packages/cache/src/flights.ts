@@ -11,7 +11,6 @@
 // what was filled, or flies again if the fill was refused.
 //
 // Nothing is served that was invalidated: a stale value that stands in for a failed or slow load is read again at that moment.
-import { randomBytes } from 'node:crypto';
 import { withDeadline } from '@sluice/base';
 import type { Family, LoadContext } from './define.js';
 import type { Engine } from './engine.js';
@@ -21,6 +20,7 @@ import { deepFreeze } from './freeze.js';
 import { Lookup, type Found, type Place } from './lookup.js';
 import { scripts } from './scripts.js';
 import type { FamilyCounts } from './statistics.js';
+import { makeToken } from './token.js';
 import { validate } from './validate.js';
 
 interface Outcome {
@@ -57,7 +57,6 @@ const longestPauseMs = 250;
 const renewalsPerLease = 3;
 /** Each round has an invalidation between question and answer; nobody invalidates that often. */
 const maxRounds = 100;
-const tokenBytes = 12;
 
 export class Flights<K> {
   readonly #engine: Engine;
@@ -190,7 +189,7 @@ export class Flights<K> {
   async #grip(place: Place<K>, force: boolean, replaces?: number): Promise<Grip> {
     const engine = this.#engine;
     if (engine.breaker.isOpen || engine.kept.concerns(place.name, place.groups)) return { kind: 'away' };
-    const token = randomBytes(tokenBytes).toString('base64url');
+    const token = makeToken();
     const lease = engine.keys.lease(place.name);
     const args = { token, leaseMs: engine.leaseMs, force: force ? '1' : '' };
     try {
@@ -215,7 +214,7 @@ export class Flights<K> {
     const { channel, keys } = this.#engine;
     const keepMs = 2 * this.#keepMs(this.#family.ttlMs);
     const pairs = groups.map(async (group) => {
-      const token = randomBytes(tokenBytes).toString('base64url');
+      const token = makeToken();
       const generation = keys.generation(group);
       const current = await channel.run(scripts.generation, { generation }, { token, keepMs });
       return [group, String(current)] as const;
@@ -264,11 +263,17 @@ export class Flights<K> {
 
   async #callLoader(keys: readonly K[]): Promise<readonly unknown[]> {
     const { load, loadMany, name: family, hardTimeoutMs: timeoutMs } = this.#family;
-    const controller = new AbortController();
-    const context: LoadContext = { signal: controller.signal };
+    // Most loaders do not ask for their signal, and making one costs more than everything else here.
+    let controller: AbortController | undefined;
+    const context: LoadContext = {
+      get signal() {
+        controller ??= new AbortController();
+        return controller.signal;
+      },
+    };
     const giveUp = () => {
       const error = cacheErrors.LOAD_TIMEOUT({ family, timeoutMs });
-      controller.abort(error);
+      controller?.abort(error);
       return error;
     };
     if (load === undefined && loadMany === undefined) throw cacheErrors.LOADER_MISSING({ family });

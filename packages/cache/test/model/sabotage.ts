@@ -1,6 +1,8 @@
 // Ways to break what the model watches over. Each must be noticed, or the model would see nothing.
 import type { Sabotage } from './network.js';
 
+const sameGeneration = "redis.call('SET', KEYS[1], 'always') return 'always'";
+
 export const sabotages: Record<string, Sabotage> = {
   /** A fill is written, whatever became of its lease. */
   fillAnyway: (name, [value, , , envelope]) =>
@@ -12,7 +14,7 @@ export const sabotages: Record<string, Sabotage> = {
       : undefined,
   /** An invalidated group gets its old generation again. */
   oneGeneration: (name, args) =>
-    name === 'generation' ? { command: 'SET', args: [args[0]!, 'always', 'GET'] } : undefined,
+    name === 'generation' ? { command: 'EVAL', args: [sameGeneration, 1, args[0]!] } : undefined,
   /** An invalidation says that it was applied, and was not. */
   believeUnlink: (name) => (name === 'UNLINK' ? { command: 'PING', args: [] } : undefined),
 };

@@ -45,7 +45,9 @@ interface LoadUnderWay {
 }
 
 const keys = ['a', 'b'];
-const stepsPerSchedule = 45;
+const stepsPerSchedule = 32;
+/** A read, a lease, a fill and what follows from them, if nothing gets in their way. */
+const flowRounds = 4;
 /** Healing takes some rounds of carrying out, delivering and waiting; a schedule that needs more hangs. */
 const healingRounds = 400;
 const ttlMs = 10_000;
@@ -61,6 +63,8 @@ export class Schedule {
   readonly #committed = new Map<string, number>();
   readonly #floor = new Map<string, number>();
   readonly #steps: string[] = [];
+  /** How often something goes wrong: in calm weather values live long enough to be invalidated. */
+  readonly #storm: number;
   readonly #hasNear: boolean;
   readonly #hasGroups: boolean;
   readonly #stale: { staleMs?: number; staleIfErrorMs?: number };
@@ -78,6 +82,7 @@ export class Schedule {
       },
       sabotage,
     );
+    this.#storm = [0.1, 0.4, 1.5][this.#pick(3)]!;
     this.#hasNear = this.#chance(0.5);
     this.#hasGroups = this.#chance(0.5);
     this.#stale = this.#chance(0.5) ? { staleMs: 2 * ttlMs, staleIfErrorMs: 4 * ttlMs } : {};
@@ -112,9 +117,7 @@ export class Schedule {
     for (let round = 0; waiting() > 0 || this.#network.requests.length > 0; round++) {
       if (this.#violation !== undefined) return;
       if (round > healingRounds) return this.#object(`${waiting()} readers or writers hang`);
-      while (this.#network.requests.length > 0) await this.#network.carryOut(0);
-      while (this.#network.replies.length > 0) this.#network.deliver(0);
-      for (const load of this.#loads.splice(0)) this.#finish(load);
+      await this.#flowOnce(true);
       await settle();
       if (round % 4 === 3) for (const { clock, isAlive } of this.#processes) if (isAlive) await clock.advance(300);
     }
@@ -122,30 +125,33 @@ export class Schedule {
 
   async #step(): Promise<void> {
     const { requests, replies, late } = this.#network;
+    const storm = this.#storm;
     const process = this.#alive();
     const key = keys[this.#pick(keys.length)]!;
     const choices: [weight: number, name: string, act: () => Promise<void> | void][] = [
       [6, `${process.id} reads ${key}`, () => this.#read(process, key)],
       [2, `${process.id} reads all`, () => this.#readAll(process)],
       [4, `${process.id} changes ${key}`, () => this.#change(process, key)],
-      [2, `${process.id} waits 60 ms`, () => process.clock.advance(60)],
-      [0.5, `${process.id} waits for longer than the TTL`, () => process.clock.advance(ttlMs + 1)],
-      [0.4, `${process.id} dies`, () => this.#die(process)],
-      [0.5, `the lease of ${key} ends`, () => this.#remove('lease', `row:${key}`)],
-      [0.3, `the value of ${key} is evicted`, () => this.#remove('value', `row:${key}`)],
+      [4, 'everything flows', () => this.#flow()],
+      [2 * storm, `${process.id} waits 60 ms`, () => process.clock.advance(60)],
+      [1, `${process.id} recovers`, () => this.#recover(process)],
+      [0.7, `${process.id} waits for longer than the TTL`, () => this.#outlive(process)],
+      [0.6 * storm, `${process.id} dies`, () => this.#die(process)],
+      [0.8 * storm, `the lease of ${key} ends`, () => this.#remove('lease', `row:${key}`)],
+      [0.4 * storm, `the value of ${key} is evicted`, () => this.#remove('value', `row:${key}`)],
     ];
     if (this.#hasGroups) {
-      choices.push([0.3, 'the generation is evicted', () => this.#remove('generation', `of:${key}`)]);
+      choices.push([0.4 * storm, 'the generation is evicted', () => this.#remove('generation', `of:${key}`)]);
     }
     if (requests.length > 0) {
       const index = this.#pick(requests.length);
       choices.push([14, `request ${index} is carried out`, () => this.#network.carryOut(index)]);
-      choices.push([1, `request ${index} is given up`, () => this.#network.delay(index)]);
+      choices.push([storm, `request ${index} is given up`, () => this.#network.delay(index)]);
     }
     if (replies.length > 0) {
       const index = this.#pick(replies.length);
       choices.push([14, `reply ${index} arrives`, () => this.#network.deliver(index)]);
-      choices.push([1, `reply ${index} is lost`, () => this.#network.loseReply(index)]);
+      choices.push([storm, `reply ${index} is lost`, () => this.#network.loseReply(index)]);
     }
     if (late.length > 0) {
       const index = this.#pick(late.length);
@@ -153,10 +159,41 @@ export class Schedule {
     }
     if (this.#loads.length > 0) this.#offerLoads(choices);
     if (process.notices.length > 0) choices.push([4, `${process.id} hears a notice`, () => this.#hear(process)]);
-    if (this.#hasNear) choices.push([0.3, `tracking of ${process.id} breaks`, () => this.#breakWatch(process)]);
+    if (this.#hasNear) choices.push([0.5 * storm, `tracking of ${process.id} breaks`, () => this.#breakWatch(process)]);
     const [, name, act] = this.#draw(choices);
     this.#steps.push(name);
     await act();
+  }
+
+  /** Nothing gets lost for a while. */
+  async #flow(): Promise<void> {
+    for (let round = 0; round < flowRounds; round++) {
+      await this.#flowOnce(false);
+      await settle();
+    }
+  }
+
+  async #flowOnce(isToEnd: boolean): Promise<void> {
+    const { requests, replies } = this.#network;
+    await Promise.all(requests.map(() => this.#network.carryOut(0)));
+    while (replies.length > 0) this.#network.deliver(0);
+    for (const load of this.#loads.splice(0)) {
+      load.seen ??= this.#version(load.key);
+      // Some take longer, so that something can happen meanwhile.
+      if (isToEnd || this.#chance(0.4)) this.#finish(load);
+      else this.#loads.push(load);
+    }
+  }
+
+  /** Long enough for its mender to find that Redis is there. */
+  async #recover(process: Process): Promise<void> {
+    await process.clock.advance(250);
+    await this.#flow();
+  }
+
+  async #outlive(process: Process): Promise<void> {
+    await this.#flow();
+    await process.clock.advance(ttlMs + 1);
   }
 
   #offerLoads(choices: [number, string, () => Promise<void> | void][]): void {
@@ -176,7 +213,7 @@ export class Schedule {
       take();
       load.reject(new LoadFailed());
     };
-    choices.push([0.7, `load ${index} fails`, fail]);
+    choices.push([this.#storm, `load ${index} fails`, fail]);
   }
 
   #finish(load: LoadUnderWay): void {
@@ -185,7 +222,7 @@ export class Schedule {
 
   #startProcess(): void {
     const id = this.#processes.length;
-    const clock = new ManualClock();
+    const clock = new ManualClock(Date.now());
     const process: Process = {
       id,
       clock,
