@@ -126,7 +126,7 @@ export class CacheFamily<K, V> {
     return new Promise<V>((resolve, reject) => {
       const done = (found: Found) => {
         if (this.#isServed(place, found)) return resolve(found.envelope.v as V);
-        this.#flights.begin([place]);
+        this.#flights.begin([place], found.kind === 'away');
         this.#flights.obtain(place, began, found.kind === 'aged').then(resolve as (value: unknown) => void, reject);
       };
       this.#look(place, done);
@@ -137,16 +137,22 @@ export class CacheFamily<K, V> {
     const began = this.#engine.order.next();
     const found = await this.#lookAll(places);
     const values: unknown[] = [];
-    const missing: { place: Place<K>; index: number; hasAged: boolean }[] = [];
+    const missing: { place: Place<K>; index: number; kind: Found['kind'] }[] = [];
     for (const [index, place] of places.entries()) {
       const one = found[index]!;
       if (this.#isServed(place, one)) values[index] = one.envelope.v;
-      else missing.push({ place, index, hasAged: one.kind === 'aged' });
+      else missing.push({ place, index, kind: one.kind });
     }
     if (missing.length > 0) {
-      this.#flights.begin(missing.map(({ place }) => place));
-      const obtained = missing.map(async ({ place, index, hasAged }) => {
-        values[index] = await this.#flights.obtain(place, began, hasAged);
+      for (const isAway of [false, true]) {
+        const some = missing.filter(({ kind }) => (kind === 'away') === isAway);
+        this.#flights.begin(
+          some.map(({ place }) => place),
+          isAway,
+        );
+      }
+      const obtained = missing.map(async ({ place, index, kind }) => {
+        values[index] = await this.#flights.obtain(place, began, kind === 'aged');
       });
       await Promise.all(obtained);
     }

@@ -34,6 +34,8 @@ interface Flight<K> {
   readonly outcome: Promise<Outcome>;
   readonly settle: (outcome: Outcome) => void;
   readonly fail: (error: unknown) => void;
+  /** Redis has just been asked in vain: a second attempt would only make its readers wait longer. */
+  readonly isAway: boolean;
   /** A refresh in the background: the value that is to be replaced expires then. */
   readonly replaces?: number;
 }
@@ -74,23 +76,28 @@ export class Flights<K> {
     return this.#open.has(name);
   }
 
-  /** Begins flights for all of them that have none, with one call of the loader for those that get their lease at once. */
-  begin(places: readonly Place<K>[]): void {
+  /**
+   * Begins flights for all of them that have none, with one call of the loader for those that get their lease at once. `areAway`:
+   * Redis could not be asked for them.
+   */
+  begin(places: readonly Place<K>[], areAway: boolean): void {
     const fresh = places.filter(({ name }) => !this.#open.has(name));
     this.#counts.coalesced += places.length - fresh.length;
     const unique = new Map(fresh.map((place) => [place.name, place]));
-    if (unique.size > 0) void this.#fly([...unique.values()].map((place) => this.#create(place)));
+    if (unique.size > 0) void this.#fly([...unique.values()].map((place) => this.#create(place, areAway)));
   }
 
   /** The value, for a reader that asked as number `began` and found nothing; `hasAged` if it found one to fall back on. */
   async obtain(place: Place<K>, began: number, hasAged: boolean): Promise<unknown> {
+    let isAway = false;
     for (let round = 0; round < maxRounds; round++) {
-      if (!this.#open.has(place.name)) this.begin([place]);
+      if (!this.#open.has(place.name)) this.begin([place], isAway);
       const flight = this.#open.get(place.name)!;
       const outcome = await (hasAged ? this.#impatiently(flight) : flight.outcome);
       if (outcome.asOf >= began) return outcome.value;
       const { found } = await this.look(place);
       if (found.kind === 'fresh' || found.kind === 'stale') return found.envelope.v;
+      isAway = found.kind === 'away';
     }
     throw cacheErrors.RESTLESS({ name: place.name, rounds: maxRounds });
   }
@@ -98,7 +105,7 @@ export class Flights<K> {
   /** Loads a new value in the background, unless somebody does already. */
   refresh(place: Place<K>, replaces: number): void {
     if (this.#open.has(place.name)) return;
-    void this.#fly([this.#create(place, replaces)]);
+    void this.#fly([this.#create(place, false, replaces)]);
   }
 
   look(place: Place<K>): Promise<{ found: Found; sentAs: number }> {
@@ -125,7 +132,7 @@ export class Flights<K> {
     return (await this.#fill(place, grip, copy.written, 0)) ? 'set' : 'refused';
   }
 
-  #create(place: Place<K>, replaces?: number): Flight<K> {
+  #create(place: Place<K>, isAway: boolean, replaces?: number): Flight<K> {
     const { promise: outcome, resolve, reject } = withResolvers<Outcome>();
     const leave = () => {
       if (this.#open.get(place.name) === flight) this.#open.delete(place.name);
@@ -133,6 +140,7 @@ export class Flights<K> {
     const flight: Flight<K> = {
       place,
       outcome,
+      isAway,
       settle: (result) => {
         leave();
         resolve(result);
@@ -150,7 +158,12 @@ export class Flights<K> {
   }
 
   async #fly(flights: readonly Flight<K>[]): Promise<void> {
-    const grips = await Promise.all(flights.map((flight) => this.#grip(flight.place, false, flight.replaces)));
+    const grips = await Promise.all(
+      flights.map(
+        (flight): Grip | Promise<Grip> =>
+          flight.isAway ? { kind: 'away' } : this.#grip(flight.place, false, flight.replaces),
+      ),
+    );
     const boarded: Boarded<K>[] = [];
     for (const [index, flight] of flights.entries()) {
       const grip = grips[index]!;
