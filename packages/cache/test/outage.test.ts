@@ -6,7 +6,9 @@ import { isSluiceError } from '@sluice/base';
 import { startProxy, startRedis } from '@sluice/testbed';
 import type { RedisServer } from '@sluice/testbed';
 import { defineCache } from '../src/index.js';
-import { eventually, latch, openCache, Table, untilWatching } from './setup.js';
+import { eventually, latch, openCache, Table, untilWatching, useRedis } from './setup.js';
+
+const bed = useRedis();
 
 const row = (table: Table) =>
   defineCache({
@@ -93,8 +95,7 @@ for (const { name, begin, end } of outages) {
 }
 
 test('an invalidation whose reply was lost is repeated', async (t) => {
-  const redis = await ownRedis(t);
-  const proxy = await startProxy(redis.port);
+  const proxy = await startProxy(bed.redis.port);
   t.after(() => proxy.stop());
   const table = new Table();
   const cache = await openCache(t, { redis: proxy.url });
