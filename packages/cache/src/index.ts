@@ -20,3 +20,17 @@ export type { Part } from './keys.js';
 export type { CacheStatistics, FamilyStatistics } from './statistics.js';
 export type { RedisAdvice } from './eviction.js';
 export { cacheErrors } from './errors.js';
+export { prometheusText } from './prometheus.js';
+export { families } from './families.js';
+export type {
+  DocumentText,
+  Graph,
+  JobProgress,
+  JobStatus,
+  Manager,
+  Owned,
+  Rbac,
+  User,
+  VectorHit,
+} from './families.js';
+export { applyEvent, killedBy, type DomainEvent, type DomainEvents } from './events.js';
