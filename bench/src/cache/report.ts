@@ -47,7 +47,11 @@ export function toJson(findings: Findings): Record<string, unknown> {
 const HEADER = ['median (smallest–largest round)', ...SYSTEMS, 'raw', 'ratio', 'wanted', ''];
 
 export function toTable(findings: Findings, sizes: Sizes): string {
-  return renderTable(HEADER, [...timedRows(findings), ...countedRows(findings, sizes), ...outageRows(findings, sizes)]);
+  return renderTable(HEADER, [
+    ...timedRows(findings),
+    ...countedRows(findings, sizes),
+    ...outageRows(findings, sizes),
+  ]);
 }
 
 function timedRows({ nearHitNs, redisHitUs, getManyUs }: Findings): string[][] {
@@ -98,7 +102,8 @@ function countedRows({ stampedeLoads, staleAfterInvalidate }: Findings, sizes: S
   };
   const crowd = `${sizes.processes} × ${sizes.readersEach}`;
   if (stampedeLoads) row(`loads for ${crowd} cold readers`, stampedeLoads, 1);
-  if (staleAfterInvalidate) row(`stale in ${sizes.staleRounds} invalidations during a load`, staleAfterInvalidate, 0);
+  if (staleAfterInvalidate)
+    row(`stale in ${sizes.staleRounds} invalidations during a load`, staleAfterInvalidate, 0);
   return rows;
 }
 

@@ -16,7 +16,15 @@ import type { BenchOptions } from '../options.js';
 import { saveResult } from '../results.js';
 import { rotate } from '../rotate.js';
 
-export const MEASURES = ['nearHit', 'redisHit', 'getMany', 'stampede', 'stale', 'redisDown', 'redisStopped'] as const;
+export const MEASURES = [
+  'nearHit',
+  'redisHit',
+  'getMany',
+  'stampede',
+  'stale',
+  'redisDown',
+  'redisStopped',
+] as const;
 export type Measure = (typeof MEASURES)[number];
 
 export async function benchCache(options: BenchOptions): Promise<void> {
@@ -53,7 +61,10 @@ interface Run {
 type CacheBooth = Booth<Turn, Taken>;
 
 export async function measureCache(run: Run): Promise<Findings> {
-  const names: ContenderName[] = [...run.systems, ...(run.measures.includes('redisHit') ? ['raw' as const] : [])];
+  const names: ContenderName[] = [
+    ...run.systems,
+    ...(run.measures.includes('redisHit') ? ['raw' as const] : []),
+  ];
   const booths = new Map(names.map((name) => [name, openBooth(name, run.redis.url)]));
   const findings: Findings = {};
   try {
@@ -92,8 +103,9 @@ async function measureOne(
       break;
     case 'stale': {
       const turn: Turn = { kind: 'stale', rounds: sizes.staleRounds };
-      findings.staleAfterInvalidate = await counted(run, async (system) =>
-        (await booths.get(system)!.take(turn)).figure,
+      findings.staleAfterInvalidate = await counted(
+        run,
+        async (system) => (await booths.get(system)!.take(turn)).figure,
       );
       break;
     }

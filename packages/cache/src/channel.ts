@@ -56,7 +56,9 @@ export class Channel {
     const calls = this.isCluster ? lists : [lists.flat()];
     const send = () =>
       Promise.all(
-        calls.map((keys) => this.#wire.call('UNLINK', [...keys], { deadlineMs: Math.max(wireMs, patienceMs) })),
+        calls.map((keys) =>
+          this.#wire.call('UNLINK', [...keys], { deadlineMs: Math.max(wireMs, patienceMs) }),
+        ),
       );
     await this.#within('UNLINK', patienceMs, send);
   }

@@ -73,7 +73,8 @@ export async function explain<K>(
     explanation.because = 'Redis cannot be asked: readers go to the loader.';
   }
   if (explanation.isKept) {
-    explanation.because = 'An invalidation of it has not reached Redis yet: readers of this process go to the loader.';
+    explanation.because =
+      'An invalidation of it has not reached Redis yet: readers of this process go to the loader.';
   }
   return explanation;
 }

@@ -104,7 +104,12 @@ export class CacheFamily<K, V> {
   /** Why a key is in the state it is in. */
   explain(key: K): Promise<Explanation> {
     const place = this.#placeOf(key);
-    return explain(this.#engine, this.family as Family<K, unknown>, place, this.#flights.isUnderWay(place.name));
+    return explain(
+      this.#engine,
+      this.family as Family<K, unknown>,
+      place,
+      this.#flights.isUnderWay(place.name),
+    );
   }
 
   statistics(): FamilyStatistics {
@@ -127,7 +132,9 @@ export class CacheFamily<K, V> {
       const done = (found: Found) => {
         if (this.#isServed(place, found)) return resolve(found.envelope.v as V);
         this.#flights.begin([place], found.kind === 'away');
-        this.#flights.obtain(place, began, found.kind === 'aged').then(resolve as (value: unknown) => void, reject);
+        this.#flights
+          .obtain(place, began, found.kind === 'aged')
+          .then(resolve as (value: unknown) => void, reject);
       };
       this.#look(place, done);
     });

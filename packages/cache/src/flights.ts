@@ -159,9 +159,8 @@ export class Flights<K> {
 
   async #fly(flights: readonly Flight<K>[]): Promise<void> {
     const grips = await Promise.all(
-      flights.map(
-        (flight): Grip | Promise<Grip> =>
-          flight.isAway ? { kind: 'away' } : this.#grip(flight.place, false, flight.replaces),
+      flights.map((flight): Grip | Promise<Grip> =>
+        flight.isAway ? { kind: 'away' } : this.#grip(flight.place, false, flight.replaces),
       ),
     );
     const boarded: Boarded<K>[] = [];

@@ -81,7 +81,12 @@ export class Lookup<K> implements Reading {
     const { groups } = this.#place;
     const verdict = judge(envelope, groups, generations, serverClock.now(), this.#family, random);
     const { schema } = this.#family;
-    if (schema === undefined || verdict.kind === 'missing' || envelope.v === undefined || envelope.v === null) {
+    if (
+      schema === undefined ||
+      verdict.kind === 'missing' ||
+      envelope.v === undefined ||
+      envelope.v === null
+    ) {
       return this.#finish(verdict, bytes, read);
     }
     const accept = (validated: Validated) => {

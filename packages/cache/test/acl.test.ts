@@ -13,7 +13,16 @@ import { eventually, openCache, Table, untilWatching } from './setup.js';
 const password = 'secret';
 const document = readFileSync(new URL('../../../../docs/acl.md', import.meta.url), 'utf8');
 /** What a cache calls outside of its scripts. */
-const directly = ['client|id', 'client|setname', 'client|tracking', 'eval', 'evalsha', 'info', 'mget', 'ping'];
+const directly = [
+  'client|id',
+  'client|setname',
+  'client|tracking',
+  'eval',
+  'evalsha',
+  'info',
+  'mget',
+  'ping',
+];
 const more = ['pttl', 'subscribe', 'time', 'unlink'];
 
 function documented(): string[] {
@@ -125,7 +134,13 @@ test('with a Redis that evicts, values are loaded again and are never wrong', as
   let version = 1;
   const load = (id: number) => ({ id, version, text: Math.random().toString(36).repeat(200) });
   const rows = cache.open(
-    defineCache({ name: 'row', key: (id: number) => id, load, ttlMs: 600_000, groups: (id) => [['of', id % 10]] }),
+    defineCache({
+      name: 'row',
+      key: (id: number) => id,
+      load,
+      ttlMs: 600_000,
+      groups: (id) => [['of', id % 10]],
+    }),
   );
   const ids = Array.from({ length: 1_500 }, (_, id) => id);
   for (let round = 0; round < 3; round++) {

@@ -64,7 +64,10 @@ test('applied to a cache, an event kills these values and leaves the others', as
   const opened = Object.fromEntries(
     Object.entries(families).map(([name, family]) => [
       name,
-      cache.open(family as unknown as Family<unknown, unknown>, { load }) as CacheFamily<unknown, { version: number }>,
+      cache.open(family as unknown as Family<unknown, unknown>, { load }) as CacheFamily<
+        unknown,
+        { version: number }
+      >,
     ]),
   ) as Record<keyof typeof families, CacheFamily<unknown, { version: number }>>;
   const values: [keyof typeof families, unknown][] = [
@@ -122,7 +125,12 @@ test('applied to a cache, an event kills these values and leaves the others', as
   assert.deepEqual(stable(await killed({ type: 'graph.entity.added', jobId: 'j1' })), ['graph', 'graph']);
   const node = { type: 'node.changed', tenant: 't', drive: 'main', nodeId: 'n1' } as const;
   assert.deepEqual(stable(await killed({ ...node, withSubtree: false })), ['node', 'nodeAt', 'nodesIn']);
-  assert.deepEqual(stable(await killed({ ...node, withSubtree: true })), ['node', 'node', 'nodeAt', 'nodesIn']);
+  assert.deepEqual(stable(await killed({ ...node, withSubtree: true })), [
+    'node',
+    'node',
+    'nodeAt',
+    'nodesIn',
+  ]);
 });
 
 test('statistics of each family are told to Prometheus', async (t) => {
@@ -136,7 +144,8 @@ test('statistics of each family are told to Prometheus', async (t) => {
   assert.match(text, /^sluice_cache_loads_total\{family="user",outcome="loaded"\} 1$/m);
   assert.match(text, /^sluice_cache_average_remaining_ttl_seconds\{family="user"\} 8\d\d(\.\d+)?$/m);
   assert.match(text, /^sluice_cache_breaker_open 0$/m);
-  for (const line of text.trim().split('\n')) assert.match(line, /^(# (HELP|TYPE) \w+ .+|\w+(\{[^}]*\})? [\d.e+-]+)$/);
+  for (const line of text.trim().split('\n'))
+    assert.match(line, /^(# (HELP|TYPE) \w+ .+|\w+(\{[^}]*\})? [\d.e+-]+)$/);
   const { hitRate, averageLoadMs } = users.statistics();
   assert.equal(hitRate, 0.5);
   assert.ok(averageLoadMs !== undefined && averageLoadMs >= 0);

@@ -10,7 +10,12 @@ import { commandCounts, eventually, latch, sleep, Table, untilWatching, useRedis
 const bed = useRedis();
 type Row = { key: string; version: number };
 
-async function processes(t: TestContext, count: number, table: Table, more: Partial<CacheDefinition<string, Row>> = {}) {
+async function processes(
+  t: TestContext,
+  count: number,
+  table: Table,
+  more: Partial<CacheDefinition<string, Row>> = {},
+) {
   const prefix = bed.prefix();
   const caches: Cache[] = [];
   const families: CacheFamily<string, Row>[] = [];
@@ -280,14 +285,22 @@ test('a value that took long to load is refreshed before it expires, by one read
     };
     families.push(
       cache.open(
-        defineCache({ name: 'row', key: (key: string) => key, load, ttlMs: 30_000, earlyRefresh: 100, nearMs: 0 }),
+        defineCache({
+          name: 'row',
+          key: (key: string) => key,
+          load,
+          ttlMs: 30_000,
+          earlyRefresh: 100,
+          nearMs: 0,
+        }),
       ),
     );
   }
   await families[0]!.get('a');
   table.write('a');
   for (const rows of families) {
-    for (let i = 0; i < 3; i++) assert.equal((await rows.get('a')).version, 0, 'nobody waits for the refresh');
+    for (let i = 0; i < 3; i++)
+      assert.equal((await rows.get('a')).version, 0, 'nobody waits for the refresh');
   }
   loading.open();
   await eventually('it was refreshed', async () => (await families[1]!.get('a')).version === 1);
@@ -306,7 +319,10 @@ test('what was loaded together does not expire together', async (t) => {
   await rows.getMany(keys);
   const left = await Promise.all(keys.map(async (key) => (await rows.explain(key)).redis!.freshForMs));
   assert.ok(Math.max(...left) - Math.min(...left) > 1_000, `${Math.min(...left)}–${Math.max(...left)}`);
-  assert.ok(left.every((ms) => ms > 85_000 && ms <= 100_000), 'a tenth is taken off at most, and nothing is added');
+  assert.ok(
+    left.every((ms) => ms > 85_000 && ms <= 100_000),
+    'a tenth is taken off at most, and nothing is added',
+  );
 });
 
 test('explain says why a key is in the state it is in', async (t) => {

@@ -36,7 +36,10 @@ test('there is no stale read in 10,000 random schedules with dying loaders and l
   const share = schedules / programs;
   const runs = Array.from({ length: programs }, (_, i) => run(firstSeed + i * share, share));
   for (const violation of await Promise.all(runs)) {
-    assert.equal(violation && `seed ${violation.seed}: ${violation.said}\n${violation.steps.join('\n')}`, undefined);
+    assert.equal(
+      violation && `seed ${violation.seed}: ${violation.said}\n${violation.steps.join('\n')}`,
+      undefined,
+    );
   }
 });
 

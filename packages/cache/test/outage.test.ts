@@ -143,7 +143,10 @@ test('while Redis is away only so many loads run at once, the rest wait, and too
   const readers = Array.from({ length: 20 }, (_, id) => rows.get(id));
   const settled = Promise.allSettled(readers);
   const same = Promise.all(Array.from({ length: 50 }, () => rows.get(0)));
-  await eventually('all have been let in, wait or were refused', () => cache.statistics().bypassLoadsWaiting === 5);
+  await eventually(
+    'all have been let in, wait or were refused',
+    () => cache.statistics().bypassLoadsWaiting === 5,
+  );
   open();
   const results = await settled;
   assert.deepEqual(

@@ -225,14 +225,29 @@ test('a value of another shape, or no value at all, is a miss and is replaced', 
   );
   const key = `${prefix}:cache:value:{person:7}`;
   const expires = Date.now() + 60_000;
-  const strangers = ['', '{', 'null', '{"v":1}', '\x1f\x8bx', JSON.stringify({ v: { id: 'x' }, expires, loadMs: 1 })];
+  const strangers = [
+    '',
+    '{',
+    'null',
+    '{"v":1}',
+    '\x1f\x8bx',
+    JSON.stringify({ v: { id: 'x' }, expires, loadMs: 1 }),
+  ];
   for (const stranger of strangers) {
     await bed.redis.command('SET', key, stranger);
     assert.deepEqual(await people.get(7), { id: 7, born: new Date(0) }, stranger);
-    assert.deepEqual(await people.get(7), { id: 7, born: new Date(0) }, 'the schema makes a date of it each time');
+    assert.deepEqual(
+      await people.get(7),
+      { id: 7, born: new Date(0) },
+      'the schema makes a date of it each time',
+    );
   }
   assert.equal(people.statistics().loads, strangers.length);
-  assert.equal(people.statistics().unreadable, 2 * strangers.length, 'each is read before and after the lease is taken');
+  assert.equal(
+    people.statistics().unreadable,
+    2 * strangers.length,
+    'each is read before and after the lease is taken',
+  );
 });
 
 test('what was loaded and does not fit the schema is an error, and is not stored', async (t) => {
@@ -240,13 +255,18 @@ test('what was loaded and does not fit the schema is an error, and is not stored
   const load = (): { id: number } => ({ id: 'seven' as unknown as number });
   const schema = z.object({ id: z.number() });
   const rows = cache.open(defineCache({ name: 'wrong', key: (_: void) => 'x', load, ttlMs: 60_000, schema }));
-  await assert.rejects(rows.get(), (error) => isSluiceError(error, 'VALUE_INVALID') && /id/.test(error.message));
+  await assert.rejects(
+    rows.get(),
+    (error) => isSluiceError(error, 'VALUE_INVALID') && /id/.test(error.message),
+  );
   assert.equal((await rows.explain()).state, 'missing');
 });
 
 test('what cannot be written as JSON is an error', async (t) => {
   const cache = await bed.cache(t);
-  const rows = cache.open(defineCache({ name: 'big', key: (_: void) => 'x', load: () => ({ n: 1n }), ttlMs: 1_000 }));
+  const rows = cache.open(
+    defineCache({ name: 'big', key: (_: void) => 'x', load: () => ({ n: 1n }), ttlMs: 1_000 }),
+  );
   await assert.rejects(rows.get(), (error) => isSluiceError(error, 'VALUE_NOT_JSON'));
 });
 

@@ -320,7 +320,11 @@ function rootOf(error: Error & { lastNodeError?: Error }): Error {
 }
 
 /** @internal Also for the connections of a key watch. */
-export function baseOptions(target: RedisTarget, options: LinkOptions, tls: TlsContents | undefined): RedisOptions {
+export function baseOptions(
+  target: RedisTarget,
+  options: LinkOptions,
+  tls: TlsContents | undefined,
+): RedisOptions {
   return {
     ...(target.username && { username: target.username }),
     ...(target.password && { password: target.password }),

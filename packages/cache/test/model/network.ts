@@ -6,7 +6,10 @@ import type { Server } from './server.js';
 import type { Wire } from '../../src/channel.js';
 
 /** What a test changes in the commands, to see whether the model notices. */
-export type Sabotage = (command: string, args: readonly (string | number | Buffer)[]) => SabotagedCall | undefined;
+export type Sabotage = (
+  command: string,
+  args: readonly (string | number | Buffer)[],
+) => SabotagedCall | undefined;
 export type SabotagedCall = { command: string; args: (string | number | Buffer)[] };
 
 export interface Change {

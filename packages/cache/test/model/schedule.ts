@@ -119,7 +119,8 @@ export class Schedule {
       if (round > healingRounds) return this.#object(`${waiting()} readers or writers hang`);
       await this.#flowOnce(true);
       await settle();
-      if (round % 4 === 3) for (const { clock, isAlive } of this.#processes) if (isAlive) await clock.advance(300);
+      if (round % 4 === 3)
+        for (const { clock, isAlive } of this.#processes) if (isAlive) await clock.advance(300);
     }
   }
 
@@ -158,8 +159,10 @@ export class Schedule {
       choices.push([1, `late request ${index} is carried out`, () => this.#network.carryOutLate(index)]);
     }
     if (this.#loads.length > 0) this.#offerLoads(choices);
-    if (process.notices.length > 0) choices.push([4, `${process.id} hears a notice`, () => this.#hear(process)]);
-    if (this.#hasNear) choices.push([0.5 * storm, `tracking of ${process.id} breaks`, () => this.#breakWatch(process)]);
+    if (process.notices.length > 0)
+      choices.push([4, `${process.id} hears a notice`, () => this.#hear(process)]);
+    if (this.#hasNear)
+      choices.push([0.5 * storm, `tracking of ${process.id} breaks`, () => this.#breakWatch(process)]);
     const [, name, act] = this.#draw(choices);
     this.#steps.push(name);
     await act();
@@ -292,7 +295,8 @@ export class Schedule {
     const copies = this.#hasNear ? keys.map((key) => process.known.get(key) ?? 0) : floors;
     this.#watchOver(process, process.rows.getMany(keys), (rows) => {
       for (const [index, { version }] of rows.entries()) {
-        if (version < copies[index]!) this.#object(`${process.id} read ${keys[index]}@${version} with others`);
+        if (version < copies[index]!)
+          this.#object(`${process.id} read ${keys[index]}@${version} with others`);
       }
     });
   }
