@@ -8,6 +8,7 @@
 import { parseArgs } from 'node:util';
 import { isSluiceError } from '@sluice/base';
 import { errors } from './errors.js';
+import { benchCache } from './cache/suite.js';
 import { benchQueue } from './queue/suite.js';
 import { benchUploads } from './uploads/suite.js';
 import { tuneUploads } from './uploads/tuning.js';
@@ -15,6 +16,7 @@ import type { BenchOptions } from './options.js';
 
 const SUITES: Record<string, (options: BenchOptions) => Promise<void>> = {
   queue: benchQueue,
+  cache: benchCache,
   uploads: benchUploads,
   uploadsTuning: tuneUploads,
 };

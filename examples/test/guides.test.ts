@@ -8,7 +8,13 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 const sources = `${root}examples/src/`;
 const examples = readdirSync(sources).map((name) => readFileSync(sources + name, 'utf8'));
 const guides = readdirSync(`${root}docs/guides`).map((name) => `docs/guides/${name}`);
-const documents = ['README.md', 'packages/queue/README.md', 'examples/README.md', ...guides];
+const documents = [
+  'README.md',
+  'packages/queue/README.md',
+  'packages/cache/README.md',
+  'examples/README.md',
+  ...guides,
+];
 
 for (const document of documents.filter((name) => existsSync(root + name))) {
   test(`every block of code in ${document} is a part of an example`, () => {

@@ -13,7 +13,7 @@ import { files, has, read, root } from './repository.js';
 const TYPES = ['STRING', 'LIST', 'SET', 'ZSET', 'HASH', 'STREAM'];
 const DOCUMENT = 'docs/redis-keys.md';
 /** Packages with keys, and the headings of their sections. */
-const PACKAGES = { queue: 'The queue', upload: 'Uploads', events: 'Events' };
+const PACKAGES = { queue: 'The queue', upload: 'Uploads', events: 'Events', cache: 'The cache' };
 type Package = keyof typeof PACKAGES;
 const packages = Object.keys(PACKAGES) as Package[];
 

@@ -319,7 +319,12 @@ function rootOf(error: Error & { lastNodeError?: Error }): Error {
   return error.lastNodeError ?? error;
 }
 
-function baseOptions(target: RedisTarget, options: LinkOptions, tls: TlsContents | undefined): RedisOptions {
+/** @internal Also for the connections of a key watch. */
+export function baseOptions(
+  target: RedisTarget,
+  options: LinkOptions,
+  tls: TlsContents | undefined,
+): RedisOptions {
   return {
     ...(target.username && { username: target.username }),
     ...(target.password && { password: target.password }),
@@ -336,7 +341,8 @@ function baseOptions(target: RedisTarget, options: LinkOptions, tls: TlsContents
   };
 }
 
-function openOne(target: RedisTarget, common: RedisOptions): Redis {
+/** @internal Also for the connections of a key watch. */
+export function openOne(target: RedisTarget, common: RedisOptions): Redis {
   const retryStrategy = (times: number) => Math.min(20 * times, longestPauseMs);
   const options = { ...common, retryStrategy, ...(target.db && { db: target.db }) };
   if (target.mode === 'sentinel') {

@@ -1,0 +1,112 @@
+// The way to Redis, with the cache's impatience: a reader waits only a moment (50 ms) before it goes to its loader. The call itself
+// goes on for a while; its late answer is of no use to the reader, but the link behind it learns whether the connection lives.
+//
+// A loop that was busy for longer than that moment finds its timer due and the answer unread. So a timer that fires first lets
+// what has arrived be read, and then judges.
+import { isSluiceError, type Clock } from '@sluice/base';
+import type { RedisLink, Script, ScriptArgument } from '@sluice/redis';
+import type { Breaker } from './breaker.js';
+import { cacheErrors } from './errors.js';
+
+/** The part of a link that the cache uses. */
+export type Wire = Pick<RedisLink, 'call' | 'run'>;
+
+/** How long the link behind an abandoned call may go on. */
+const wireMs = 1_000;
+
+export class Channel {
+  readonly #wire: Wire;
+  readonly #breaker: Breaker;
+  readonly #clock: Clock;
+  readonly #patienceMs: number;
+  readonly isCluster: boolean;
+
+  constructor(wire: Wire, isCluster: boolean, breaker: Breaker, clock: Clock, patienceMs: number) {
+    this.#wire = wire;
+    this.isCluster = isCluster;
+    this.#breaker = breaker;
+    this.#clock = clock;
+    this.#patienceMs = patienceMs;
+  }
+
+  /** One MGET. On a cluster keys are in many places: one GET each, all at once, of which each may fail by itself. */
+  read(keys: string[]): Promise<(Buffer | null | Error)[]> {
+    if (this.isCluster) return Promise.all(keys.map((key) => this.#readOne(key)));
+    const read = () => this.#wire.call('MGET', keys, { deadlineMs: wireMs });
+    return this.#ask('MGET', this.#patienceMs, read) as Promise<(Buffer | null)[]>;
+  }
+
+  run<K extends string, A extends string>(
+    script: Script<K, A>,
+    keys: { readonly [name in K]: string },
+    args: { readonly [name in A]: ScriptArgument },
+  ): Promise<unknown> {
+    const run = () => this.#wire.run(script, keys, args, { deadlineMs: wireMs });
+    return this.#ask(script.name, this.#patienceMs, run);
+  }
+
+  call(command: string, args: ScriptArgument[], patienceMs = this.#patienceMs): Promise<unknown> {
+    return this.#ask(command, patienceMs, () =>
+      this.#wire.call(command, args, { deadlineMs: Math.max(wireMs, patienceMs) }),
+    );
+  }
+
+  /** Removes keys; each list holds keys of one slot. Also when the breaker is open: it is for the mender too. */
+  async unlink(lists: readonly (readonly string[])[], patienceMs: number): Promise<void> {
+    const calls = this.isCluster ? lists : [lists.flat()];
+    const send = () =>
+      Promise.all(
+        calls.map((keys) =>
+          this.#wire.call('UNLINK', [...keys], { deadlineMs: Math.max(wireMs, patienceMs) }),
+        ),
+      );
+    await this.#within('UNLINK', patienceMs, send);
+  }
+
+  async #readOne(key: string): Promise<Buffer | null | Error> {
+    try {
+      const read = () => this.#wire.call('GET', [key], { deadlineMs: wireMs });
+      return (await this.#ask('GET', this.#patienceMs, read)) as Buffer | null;
+    } catch (error) {
+      return error as Error;
+    }
+  }
+
+  #ask<T>(what: string, patienceMs: number, send: () => Promise<T>): Promise<T> {
+    if (this.#breaker.isOpen) {
+      return Promise.reject(cacheErrors.REDIS_AWAY({ what, reason: 'Redis is away' }));
+    }
+    return this.#within(what, patienceMs, send);
+  }
+
+  #within<T>(what: string, patienceMs: number, send: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = this.#clock.setTimer(() => {
+        setImmediate(() => {
+          if (isLate) return;
+          isLate = true;
+          this.#breaker.failed();
+          reject(cacheErrors.REDIS_AWAY({ what, reason: `Redis did not answer within ${patienceMs} ms` }));
+        });
+      }, patienceMs);
+      const settle = (hasAnswered: boolean): boolean => {
+        timer.cancel();
+        if (isLate) return false;
+        isLate = true;
+        if (hasAnswered) this.#breaker.succeeded();
+        else this.#breaker.failed();
+        return true;
+      };
+      send().then(
+        (reply) => {
+          if (settle(true)) resolve(reply);
+        },
+        (error: unknown) => {
+          // A refusal (no memory, no rights) is an answer: Redis is there.
+          if (settle(!isSluiceError(error, 'REDIS_UNAVAILABLE'))) reject(error as Error);
+        },
+      );
+    });
+  }
+}

@@ -1,0 +1,83 @@
+// What happens in the domain, and which values and groups it kills. An event is applied twice: by whoever made the change, right after
+// the commit, so that the next read is right; and by the consumer of the outbox, so that a crash between the two loses nothing.
+// Applying it again does no harm. A consumer goes on only after `applied`: `kept` means that Redis could not be reached.
+import type { Cache } from './cache.js';
+import { groupName, valueName, type Family, type GroupRef } from './define.js';
+import type { Invalidated } from './engine.js';
+import { families } from './families.js';
+import type { Killed } from './kept.js';
+
+type Id = number | string;
+
+export interface DomainEvents {
+  /** Created, updated or deleted. */
+  'user.changed': { userId: Id };
+  'job.status.changed': { jobId: string };
+  'document.processed': { documentId: Id };
+  'graph.entity.added': { jobId: string };
+  /** Created, replaced, moved or deleted. `withSubtree`: a folder with everything in it. */
+  'node.changed': { tenant: string; drive: string; nodeId: string; withSubtree: boolean };
+  'drive.changed': { tenant: string; name: string };
+  'upload.ended': { tenant: string; uploadId: string };
+}
+
+export type DomainEvent = {
+  [Type in keyof DomainEvents]: { type: Type } & DomainEvents[Type];
+}[keyof DomainEvents];
+
+type Kills<Event> = (event: Event) => { values: string[]; groups: GroupRef[] };
+
+const one = <K, V>(family: Family<K, V>, key: K): string => valueName(family, key);
+
+/** The table: each event, and what it kills. */
+export const kills: { readonly [Type in keyof DomainEvents]: Kills<DomainEvents[Type]> } = {
+  'user.changed': ({ userId }) => ({
+    values: [
+      one(families.user, userId),
+      one(families.userRbac, userId),
+      one(families.usersManagers, undefined),
+    ],
+    groups: ['users:analysts'],
+  }),
+  'job.status.changed': ({ jobId }) => ({
+    values: [one(families.jobStatus, jobId), one(families.jobProgress, jobId)],
+    groups: [],
+  }),
+  'document.processed': ({ documentId }) => ({
+    values: [
+      one(families.docSummary, documentId),
+      one(families.docTranscription, documentId),
+      one(families.docTranslation, documentId),
+    ],
+    groups: ['vector:search'],
+  }),
+  'graph.entity.added': ({ jobId }) => ({ values: [], groups: [['graph', jobId]] }),
+  'node.changed': ({ tenant, drive, nodeId, withSubtree }) => ({
+    values: [one(families.node, { tenant, id: nodeId })],
+    groups: [['node:places', tenant, drive], ...(withSubtree ? [['node:tree', tenant] as const] : [])],
+  }),
+  'drive.changed': ({ tenant, name }) => ({
+    values: [one(families.drive, { tenant, name })],
+    groups: [['node:places', tenant, name]],
+  }),
+  'upload.ended': ({ tenant, uploadId }) => ({
+    values: [one(families.endedUpload, { tenant, id: uploadId })],
+    groups: [],
+  }),
+};
+
+/** The names of what some events kill, each once. */
+export function killedBy(...events: readonly DomainEvent[]): Killed {
+  const names = new Set<string>();
+  const groups = new Set<string>();
+  for (const event of events) {
+    const killed = (kills[event.type] as Kills<DomainEvent>)(event);
+    for (const name of killed.values) names.add(name);
+    for (const group of killed.groups) groups.add(groupName(group));
+  }
+  return { names: [...names], groups: [...groups] };
+}
+
+export function applyEvent(cache: Cache, ...events: readonly DomainEvent[]): Promise<Invalidated> {
+  return cache.kill(killedBy(...events));
+}

@@ -1,0 +1,140 @@
+// Everything that Sluice caches, in one place: the key, the shape and the life of each family, without its loader. Whoever knows how to
+// load opens it: `cache.open(families.user, { load })`. What kills which values is told in events.ts.
+//
+// Live state of jobs and uploads is in Redis already and is read there, never cached in Redis from Redis. `job:status` and
+// `job:progress` are for readers of the records, who poll; they live for seconds and leave no copies in a process.
+import { createHash } from 'node:crypto';
+import { defineCache } from './define.js';
+
+export interface User {
+  id: number | string;
+  email: string;
+  rbac_level: string;
+}
+
+export interface Rbac {
+  rbac_level: string;
+  can_upload: boolean;
+}
+
+export interface Manager {
+  id: number | string;
+  email: string;
+  analysts: User[];
+}
+
+export interface JobStatus {
+  job_id: string;
+  status: string;
+  progress: number;
+}
+
+export interface JobProgress {
+  processed: number;
+  total: number;
+  percentage: number;
+}
+
+export interface DocumentText {
+  document_id: number | string;
+  content: string;
+}
+
+export interface VectorHit {
+  chunk_text: string;
+  score: number;
+}
+
+export interface Graph {
+  nodes: unknown[];
+  relationships: unknown[];
+}
+
+type Id = number | string;
+
+/** Something of a tenant's. */
+export interface Owned {
+  tenant: string;
+  id: string;
+}
+
+const seconds = 1_000;
+const minutes = 60 * seconds;
+const hours = 60 * minutes;
+
+const document = (name: string) =>
+  defineCache<Id, DocumentText | undefined>({ name, key: (id) => id, ttlMs: hours });
+
+export const families = {
+  user: defineCache<Id, User | undefined>({ name: 'user', key: (id) => id, ttlMs: 15 * minutes }),
+  userRbac: defineCache<Id, Rbac | undefined>({ name: 'user:rbac', key: (id) => id, ttlMs: 15 * minutes }),
+  usersManagers: defineCache<void, Manager[]>({ name: 'users:managers', key: () => [], ttlMs: 5 * minutes }),
+  usersAnalysts: defineCache<Id, User[]>({
+    name: 'users:analysts',
+    key: (managerId) => managerId,
+    ttlMs: 5 * minutes,
+    groups: () => ['users:analysts'],
+  }),
+  jobStatus: defineCache<string, JobStatus | undefined>({
+    name: 'job:status',
+    key: (id) => id,
+    ttlMs: 5 * seconds,
+    nearMs: 0,
+  }),
+  jobProgress: defineCache<string, JobProgress | undefined>({
+    name: 'job:progress',
+    key: (id) => id,
+    ttlMs: 5 * seconds,
+    nearMs: 0,
+  }),
+  docSummary: document('doc:summary'),
+  docTranscription: document('doc:transcription'),
+  docTranslation: document('doc:translation'),
+  vectorSearch: defineCache<{ query: string; jobId: string }, VectorHit[]>({
+    name: 'vector:search',
+    key: ({ query, jobId }) => [md5(query), jobId],
+    ttlMs: 30 * minutes,
+    groups: () => ['vector:search'],
+  }),
+  graph: defineCache<{ jobId: string; documentIds: readonly Id[] }, Graph>({
+    name: 'graph',
+    key: ({ jobId, documentIds }) => [jobId, md5(documentIds.map(String).sort().join('\n'))],
+    ttlMs: 10 * minutes,
+    groups: ({ jobId }) => [['graph', jobId]],
+  }),
+  /** By its id. Its path changes when a folder above it moves, which no key tells: `node:tree` does. */
+  node: defineCache<Owned, unknown>({
+    name: 'node',
+    key: ({ tenant, id }) => [tenant, id],
+    ttlMs: minutes,
+    groups: ({ tenant }) => [['node:tree', tenant]],
+  }),
+  nodeAt: defineCache<{ tenant: string; drive: string; path: string }, unknown>({
+    name: 'node:at',
+    key: ({ tenant, drive, path }) => [tenant, drive, md5(path)],
+    ttlMs: minutes,
+    groups: ({ tenant, drive }) => [['node:places', tenant, drive]],
+  }),
+  nodesIn: defineCache<{ tenant: string; drive: string; folder: string | null; page: string }, unknown[]>({
+    name: 'node:in',
+    key: ({ tenant, drive, folder, page }) => [tenant, drive, folder ?? '', md5(page)],
+    ttlMs: minutes,
+    groups: ({ tenant, drive }) => [['node:places', tenant, drive]],
+  }),
+  drive: defineCache<{ tenant: string; name: string }, unknown>({
+    name: 'drive',
+    key: ({ tenant, name }) => [tenant, name],
+    ttlMs: 5 * minutes,
+  }),
+  /** Only what has ended, and so does not change any more. */
+  endedUpload: defineCache<Owned, unknown>({
+    name: 'upload:ended',
+    key: ({ tenant, id }) => [tenant, id],
+    ttlMs: 10 * minutes,
+  }),
+} as const;
+
+/** As the source document names its keys; nothing secret depends on it. */
+function md5(text: string): string {
+  return createHash('md5').update(text).digest('hex');
+}

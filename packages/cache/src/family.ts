@@ -1,0 +1,222 @@
+// What the users of a cache hold in their hands: one family of values. Reading is the whole of it that has to be fast: a copy in this
+// process is found by name; everything else becomes a lookup, which shares one MGET with all lookups of this turn of the loop.
+import { groupName, valueName } from './define.js';
+import type { Family, GroupRef } from './define.js';
+import type { Engine, Invalidated } from './engine.js';
+import { isNegative } from './envelope.js';
+import { explain, type Explanation } from './explain.js';
+import { Flights } from './flights.js';
+import { Lookup, type Found, type Place } from './lookup.js';
+import { FamilyCounts, summarise, type FamilyStatistics } from './statistics.js';
+
+/** So many keys are read and loaded at once, when a family is warmed. */
+const warmAtOnce = 500;
+const noGroups: readonly string[] = [];
+
+export interface Warmed {
+  /** They were there already. */
+  present: number;
+  loaded: number;
+}
+
+export class CacheFamily<K, V> {
+  readonly family: Family<K, V>;
+  readonly #engine: Engine;
+  readonly #counts = new FamilyCounts();
+  readonly #flights: Flights<K>;
+
+  /** @internal Made by `Cache.open`. */
+  constructor(engine: Engine, family: Family<K, V>) {
+    this.#engine = engine;
+    this.family = family;
+    this.#flights = new Flights(engine, family as Family<K, unknown>, this.#counts);
+  }
+
+  get name(): string {
+    return this.family.name;
+  }
+
+  /** The value: from this process, from Redis, or loaded once for everybody. It is frozen: others have the same. */
+  get(key: K): Promise<V> {
+    const name = valueName(this.family, key);
+    if (this.family.nearMs > 0) {
+      const copy = this.#engine.near.find(name);
+      if (copy !== undefined) {
+        this.#counts.nearHits += 1;
+        return copy.promise as Promise<V>;
+      }
+    }
+    return this.#fetch({ name, key, groups: this.#groupsOf(key) });
+  }
+
+  /** The values in the order of the keys: one MGET, and one call of the batch loader for what is missing. */
+  async getMany(keys: readonly K[]): Promise<V[]> {
+    const values = new Array<unknown>(keys.length);
+    const places: { place: Place<K>; index: number }[] = [];
+    for (let index = 0; index < keys.length; index++) {
+      const key = keys[index]!;
+      const name = valueName(this.family, key);
+      const copy = this.family.nearMs > 0 ? this.#engine.near.find(name) : undefined;
+      if (copy === undefined) {
+        places.push({ place: { name, key, groups: this.#groupsOf(key) }, index });
+      } else {
+        this.#counts.nearHits += 1;
+        values[index] = copy.value;
+      }
+    }
+    if (places.length > 0) {
+      const { values: fetched } = await this.#fetchAll(places.map(({ place }) => place));
+      for (const [i, { index }] of places.entries()) values[index] = fetched[i];
+    }
+    return values as V[];
+  }
+
+  /**
+   * Stores a value that the caller knows. It wins against loads that are under way; it does not win against a change that the
+   * caller does not know of yet, so after a change of the data `invalidate` is the safe choice.
+   */
+  async set(key: K, value: V): Promise<'set' | 'refused'> {
+    const place = this.#placeOf(key);
+    this.#dropCopy(place.name);
+    const outcome = await this.#flights.set(place, value);
+    this.#dropCopy(place.name);
+    return outcome;
+  }
+
+  /** Once it says `applied`, nobody reads the old values from Redis, or in this process. */
+  async invalidate(...keys: readonly K[]): Promise<Invalidated> {
+    this.#counts.invalidations += keys.length;
+    return this.#engine.invalidate({ names: keys.map((key) => valueName(this.family, key)), groups: [] });
+  }
+
+  /** Loads what is not in Redis yet. */
+  async warm(keys: readonly K[]): Promise<Warmed> {
+    const warmed: Warmed = { present: 0, loaded: 0 };
+    for (let at = 0; at < keys.length; at += warmAtOnce) {
+      const places = keys.slice(at, at + warmAtOnce).map((key) => this.#placeOf(key));
+      const { missing } = await this.#fetchAll(places);
+      warmed.loaded += missing;
+      warmed.present += places.length - missing;
+    }
+    return warmed;
+  }
+
+  /** Why a key is in the state it is in. */
+  explain(key: K): Promise<Explanation> {
+    const place = this.#placeOf(key);
+    return explain(
+      this.#engine,
+      this.family as Family<K, unknown>,
+      place,
+      this.#flights.isUnderWay(place.name),
+    );
+  }
+
+  statistics(): FamilyStatistics {
+    return summarise(this.name, this.#counts);
+  }
+
+  /** @internal Readers from now on must not join a load that began before. */
+  abandon(name: string): void {
+    this.#flights.abandon(name);
+  }
+
+  /** @internal */
+  abandonGroup(group: string): void {
+    this.#flights.abandonGroup(group);
+  }
+
+  #fetch(place: Place<K>): Promise<V> {
+    const began = this.#engine.order.next();
+    return new Promise<V>((resolve, reject) => {
+      const done = (found: Found) => {
+        if (this.#isServed(place, found)) return resolve(found.envelope.v as V);
+        this.#flights.begin([place], found.kind === 'away');
+        this.#flights
+          .obtain(place, began, found.kind === 'aged')
+          .then(resolve as (value: unknown) => void, reject);
+      };
+      this.#look(place, done);
+    });
+  }
+
+  async #fetchAll(places: readonly Place<K>[]): Promise<{ values: unknown[]; missing: number }> {
+    const began = this.#engine.order.next();
+    const found = await this.#lookAll(places);
+    const values: unknown[] = [];
+    const missing: { place: Place<K>; index: number; kind: Found['kind'] }[] = [];
+    for (const [index, place] of places.entries()) {
+      const one = found[index]!;
+      if (this.#isServed(place, one)) values[index] = one.envelope.v;
+      else missing.push({ place, index, kind: one.kind });
+    }
+    if (missing.length > 0) {
+      for (const isAway of [false, true]) {
+        const some = missing.filter(({ kind }) => (kind === 'away') === isAway);
+        this.#flights.begin(
+          some.map(({ place }) => place),
+          isAway,
+        );
+      }
+      const obtained = missing.map(async ({ place, index, kind }) => {
+        values[index] = await this.#flights.obtain(place, began, kind === 'aged');
+      });
+      await Promise.all(obtained);
+    }
+    return { values, missing: missing.length };
+  }
+
+  #lookAll(places: readonly Place<K>[]): Promise<Found[]> {
+    return new Promise((resolve) => {
+      const found = new Array<Found>(places.length);
+      let left = places.length;
+      places.forEach((place, index) => {
+        this.#look(place, (one) => {
+          found[index] = one;
+          left -= 1;
+          if (left === 0) resolve(found);
+        });
+      });
+    });
+  }
+
+  #look(place: Place<K>, done: (found: Found) => void): void {
+    new Lookup(this.#engine, this.family as Family<K, unknown>, this.#counts, place, done).start();
+  }
+
+  /** Counts what was found, and begins a refresh where one is due. */
+  #isServed(place: Place<K>, found: Found): found is Extract<Found, { kind: 'fresh' | 'stale' }> {
+    const counts = this.#counts;
+    if (found.kind === 'fresh') {
+      counts.redisHits += 1;
+      counts.remainingMs += found.remainingMs;
+      if (isNegative(found.envelope)) counts.negativeHits += 1;
+      if (found.isDue) {
+        counts.earlyRefreshes += 1;
+        this.#flights.refresh(place, found.envelope.expires);
+      }
+      return true;
+    }
+    if (found.kind === 'stale') {
+      counts.staleServed += 1;
+      this.#flights.refresh(place, found.envelope.expires);
+      return true;
+    }
+    counts.misses += 1;
+    return false;
+  }
+
+  #placeOf(key: K): Place<K> {
+    return { name: valueName(this.family, key), key, groups: this.#groupsOf(key) };
+  }
+
+  #groupsOf(key: K): readonly string[] {
+    const { groups } = this.family;
+    return groups === undefined ? noGroups : groups(key).map((group: GroupRef) => groupName(group));
+  }
+
+  #dropCopy(name: string): void {
+    this.#engine.near.drop(name);
+    this.#engine.reader.noteChanged([this.#engine.keys.value(name)]);
+  }
+}

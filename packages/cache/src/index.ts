@@ -1,0 +1,36 @@
+// @sluice/cache: reads through Redis. Never stale after an invalidation, one load for all readers, harmless when Redis is down.
+export { Cache, type CacheOptions } from './cache.js';
+export {
+  defineCache,
+  groupName,
+  valueName,
+  type CacheDefinition,
+  type Family,
+  type GroupRef,
+  type Load,
+  type LoadContext,
+  type Loaders,
+  type LoadMany,
+} from './define.js';
+export { CacheFamily, type Warmed } from './family.js';
+export type { Invalidated } from './engine.js';
+export type { Explanation } from './explain.js';
+export type { Killed } from './kept.js';
+export type { Part } from './keys.js';
+export type { CacheStatistics, FamilyStatistics } from './statistics.js';
+export type { RedisAdvice } from './eviction.js';
+export { cacheErrors } from './errors.js';
+export { prometheusText } from './prometheus.js';
+export { families } from './families.js';
+export type {
+  DocumentText,
+  Graph,
+  JobProgress,
+  JobStatus,
+  Manager,
+  Owned,
+  Rbac,
+  User,
+  VectorHit,
+} from './families.js';
+export { applyEvent, killedBy, type DomainEvent, type DomainEvents } from './events.js';

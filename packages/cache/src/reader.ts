@@ -1,0 +1,129 @@
+// Reads from Redis, many readers at once: everything that is asked for in one turn of the event loop goes out as one MGET, in which
+// each key stands once. Who asks after it was sent goes with the next: its answer must not be older than the question.
+//
+// A value may change while its answer is on the way. Such an answer is right for whoever asked, but no copy of it may be kept; so
+// every read that is under way remembers which keys were reported as changed in the meantime.
+import type { Clock } from '@sluice/base';
+import type { Channel } from './channel.js';
+
+/** Numbers what happens in this process, so that it is known what came first. */
+export class Order {
+  #last = 0;
+
+  next(): number {
+    return ++this.#last;
+  }
+}
+
+/** Somebody who wants a value and the generations of its groups. */
+export interface Reading {
+  readonly valueKey: string;
+  readonly generationKeys: readonly string[];
+  /** `read` tells what the answer is worth. */
+  answer(value: Buffer | null, generations: readonly (Buffer | null)[], read: Read): void;
+  fail(error: unknown): void;
+}
+
+/** One MGET with its answers. */
+export class Read {
+  readonly keys: string[] = [];
+  readonly readings: Reading[] = [];
+  readonly places = new Map<string, number>();
+  changed: Set<string> | undefined;
+  /** When it was sent: monotonic, and in the order of everything that this process does. */
+  sentMs = 0;
+  sentAs = 0;
+  /** How often tracking had broken by then. */
+  breaks = 0;
+
+  add(reading: Reading): void {
+    this.readings.push(reading);
+    this.#place(reading.valueKey);
+    for (const key of reading.generationKeys) this.#place(key);
+  }
+
+  /** Whether a copy of what was read may be kept. */
+  isUnchanged(reading: Reading): boolean {
+    const { changed } = this;
+    if (changed === undefined) return true;
+    return !changed.has(reading.valueKey) && !reading.generationKeys.some((key) => changed.has(key));
+  }
+
+  #place(key: string): void {
+    if (this.places.has(key)) return;
+    this.places.set(key, this.keys.length);
+    this.keys.push(key);
+  }
+}
+
+/** Redis does nothing else while it answers; a longer list goes out in parts. */
+export const maxKeysPerRead = 1_000;
+const none: readonly (Buffer | null)[] = [];
+
+export class Reader {
+  readonly #channel: Channel;
+  readonly #clock: Clock;
+  readonly #order: Order;
+  readonly #watch: { readonly breaks: number };
+  readonly #underWay = new Set<Read>();
+  #next: Read | undefined;
+
+  constructor(channel: Channel, clock: Clock, order: Order, watch: { readonly breaks: number }) {
+    this.#channel = channel;
+    this.#clock = clock;
+    this.#order = order;
+    this.#watch = watch;
+  }
+
+  ask(reading: Reading): void {
+    let next = this.#next;
+    if (next === undefined || next.keys.length >= maxKeysPerRead) {
+      next = new Read();
+      this.#next = next;
+      const read = next;
+      setImmediate(() => {
+        if (this.#next === read) this.#next = undefined;
+        void this.#send(read);
+      });
+    }
+    next.add(reading);
+  }
+
+  noteChanged(keys: readonly string[]): void {
+    for (const read of this.#underWay) {
+      read.changed ??= new Set();
+      for (const key of keys) read.changed.add(key);
+    }
+  }
+
+  async #send(read: Read): Promise<void> {
+    read.sentMs = this.#clock.monotonicMs();
+    read.sentAs = this.#order.next();
+    read.breaks = this.#watch.breaks;
+    this.#underWay.add(read);
+    let values: (Buffer | null | Error)[];
+    try {
+      values = await this.#channel.read(read.keys);
+    } catch (error) {
+      this.#underWay.delete(read);
+      for (const reading of read.readings) reading.fail(error);
+      return;
+    }
+    this.#underWay.delete(read);
+    for (const reading of read.readings) deliver(reading, read, values);
+  }
+}
+
+function deliver(reading: Reading, read: Read, values: readonly (Buffer | null | Error)[]): void {
+  const { valueKey, generationKeys } = reading;
+  const value = values[read.places.get(valueKey)!]!;
+  if (value instanceof Error) return reading.fail(value);
+  if (generationKeys.length === 0) return reading.answer(value, none, read);
+  const generations: (Buffer | null)[] = [];
+  for (const key of generationKeys) {
+    const generation = values[read.places.get(key)!]!;
+    if (generation instanceof Error) return reading.fail(generation);
+    generations.push(generation);
+  }
+  reading.answer(value, generations, read);
+}

@@ -1,0 +1,152 @@
+// The families of Sluice and the events that kill them, as the source document lists them.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import { applyEvent, families, killedBy, prometheusText, valueName } from '../src/index.js';
+import type { CacheFamily, DomainEvent, Family } from '../src/index.js';
+import { useRedis } from './setup.js';
+
+const bed = useRedis();
+const md5 = (text: string) => createHash('md5').update(text).digest('hex');
+
+test('keys and lives are those of the source document', () => {
+  const rows: [Family<never, unknown>, unknown, string, number][] = [
+    [families.user, 7, 'user:7', 900],
+    [families.userRbac, 7, 'user:rbac:7', 900],
+    [families.jobStatus, 'j1', 'job:status:j1', 5],
+    [families.jobProgress, 'j1', 'job:progress:j1', 5],
+    [families.docSummary, 3, 'doc:summary:3', 3_600],
+    [families.docTranscription, 3, 'doc:transcription:3', 3_600],
+    [families.docTranslation, 3, 'doc:translation:3', 3_600],
+    [families.vectorSearch, { query: 'q', jobId: 'j1' }, `vector:search:${md5('q')}:j1`, 1_800],
+    [families.graph, { jobId: 'j1', documentIds: [2, 1] }, `graph:j1:${md5('1\n2')}`, 600],
+    [families.usersManagers, undefined, 'users:managers', 300],
+    [families.usersAnalysts, 9, 'users:analysts:9', 300],
+  ];
+  for (const [family, key, name, ttlSeconds] of rows) {
+    assert.equal(valueName(family, key as never), name);
+    assert.equal(family.ttlMs, ttlSeconds * 1_000, name);
+  }
+  assert.equal(families.jobStatus.nearMs, 0, 'the state of a job leaves no copies');
+});
+
+test('an event kills what the source document lists, and nothing else', () => {
+  const table: [DomainEvent, string[], string[]][] = [
+    [{ type: 'user.changed', userId: 7 }, ['user:7', 'user:rbac:7', 'users:managers'], ['users:analysts']],
+    [{ type: 'job.status.changed', jobId: 'j1' }, ['job:status:j1', 'job:progress:j1'], []],
+    [
+      { type: 'document.processed', documentId: 3 },
+      ['doc:summary:3', 'doc:transcription:3', 'doc:translation:3'],
+      ['vector:search'],
+    ],
+    [{ type: 'graph.entity.added', jobId: 'j1' }, [], ['graph:j1']],
+    [
+      { type: 'node.changed', tenant: 't', drive: 'main', nodeId: 'n1', withSubtree: false },
+      ['node:t:n1'],
+      ['node:places:t:main'],
+    ],
+    [
+      { type: 'node.changed', tenant: 't', drive: 'main', nodeId: 'n1', withSubtree: true },
+      ['node:t:n1'],
+      ['node:places:t:main', 'node:tree:t'],
+    ],
+    [{ type: 'drive.changed', tenant: 't', name: 'main' }, ['drive:t:main'], ['node:places:t:main']],
+    [{ type: 'upload.ended', tenant: 't', uploadId: 'u1' }, ['upload:ended:t:u1'], []],
+  ];
+  for (const [event, names, groups] of table) assert.deepEqual(killedBy(event), { names, groups });
+  assert.deepEqual(killedBy(...table.map(([event]) => event), table[0]![0]).groups.length, 5, 'each once');
+});
+
+test('applied to a cache, an event kills these values and leaves the others', async (t) => {
+  const cache = await bed.cache(t);
+  let version = 0;
+  const load = () => ({ version }) as never;
+  const opened = Object.fromEntries(
+    Object.entries(families).map(([name, family]) => [
+      name,
+      cache.open(family as unknown as Family<unknown, unknown>, { load }) as CacheFamily<
+        unknown,
+        { version: number }
+      >,
+    ]),
+  ) as Record<keyof typeof families, CacheFamily<unknown, { version: number }>>;
+  const values: [keyof typeof families, unknown][] = [
+    ['user', 7],
+    ['user', 8],
+    ['userRbac', 7],
+    ['usersManagers', undefined],
+    ['usersAnalysts', 1],
+    ['usersAnalysts', 2],
+    ['jobStatus', 'j1'],
+    ['jobProgress', 'j1'],
+    ['docSummary', 3],
+    ['docTranscription', 3],
+    ['docTranslation', 3],
+    ['docTranslation', 4],
+    ['vectorSearch', { query: 'q', jobId: 'j1' }],
+    ['vectorSearch', { query: 'q', jobId: 'j2' }],
+    ['graph', { jobId: 'j1', documentIds: [1] }],
+    ['graph', { jobId: 'j1', documentIds: [2] }],
+    ['graph', { jobId: 'j2', documentIds: [1] }],
+    ['node', { tenant: 't', id: 'n1' }],
+    ['node', { tenant: 't', id: 'n2' }],
+    ['nodeAt', { tenant: 't', drive: 'main', path: 'a/b' }],
+    ['nodesIn', { tenant: 't', drive: 'main', folder: null, page: '' }],
+    ['nodesIn', { tenant: 't', drive: 'other', folder: null, page: '' }],
+  ];
+  const killed = async (event: DomainEvent) => {
+    version += 1;
+    assert.equal(await applyEvent(cache, event), 'applied');
+    assert.equal(await applyEvent(cache, event), 'applied', 'and again from the outbox');
+    const reads = values.map(async ([name, key]) => [name, (await opened[name].get(key)).version] as const);
+    const found = (await Promise.all(reads)).filter(([, seen]) => seen === version);
+    return found.map(([name]) => name);
+  };
+  // Job states live for five seconds only; the test must not depend on how fast it is.
+  for (const [name, key] of values) await opened[name].get(key);
+  const stable = (names: string[]) => names.filter((name) => !name.startsWith('job'));
+  assert.deepEqual(stable(await killed({ type: 'user.changed', userId: 7 })), [
+    'user',
+    'userRbac',
+    'usersManagers',
+    'usersAnalysts',
+    'usersAnalysts',
+  ]);
+  const jobs = await killed({ type: 'job.status.changed', jobId: 'j1' });
+  assert.deepEqual(stable(jobs), []);
+  assert.deepEqual(jobs, ['jobStatus', 'jobProgress']);
+  assert.deepEqual(stable(await killed({ type: 'document.processed', documentId: 3 })), [
+    'docSummary',
+    'docTranscription',
+    'docTranslation',
+    'vectorSearch',
+    'vectorSearch',
+  ]);
+  assert.deepEqual(stable(await killed({ type: 'graph.entity.added', jobId: 'j1' })), ['graph', 'graph']);
+  const node = { type: 'node.changed', tenant: 't', drive: 'main', nodeId: 'n1' } as const;
+  assert.deepEqual(stable(await killed({ ...node, withSubtree: false })), ['node', 'nodeAt', 'nodesIn']);
+  assert.deepEqual(stable(await killed({ ...node, withSubtree: true })), [
+    'node',
+    'node',
+    'nodeAt',
+    'nodesIn',
+  ]);
+});
+
+test('statistics of each family are told to Prometheus', async (t) => {
+  const cache = await bed.cache(t);
+  const users = cache.open(families.user, { load: (id) => ({ id, email: 'a@b.c', rbac_level: 'analyst' }) });
+  await users.get(1);
+  await users.get(1);
+  const text = prometheusText(cache.statistics());
+  assert.match(text, /^# TYPE sluice_cache_reads_total counter$/m);
+  assert.match(text, /^sluice_cache_reads_total\{family="user",from="load"\} 1$/m);
+  assert.match(text, /^sluice_cache_loads_total\{family="user",outcome="loaded"\} 1$/m);
+  assert.match(text, /^sluice_cache_average_remaining_ttl_seconds\{family="user"\} 8\d\d(\.\d+)?$/m);
+  assert.match(text, /^sluice_cache_breaker_open 0$/m);
+  for (const line of text.trim().split('\n'))
+    assert.match(line, /^(# (HELP|TYPE) \w+ .+|\w+(\{[^}]*\})? [\d.e+-]+)$/);
+  const { hitRate, averageLoadMs } = users.statistics();
+  assert.equal(hitRate, 0.5);
+  assert.ok(averageLoadMs !== undefined && averageLoadMs >= 0);
+});

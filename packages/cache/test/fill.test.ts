@@ -1,0 +1,355 @@
+// Misses: one load for all readers of all processes, and nothing that was invalidated comes back.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TestContext } from 'node:test';
+import { isSluiceError } from '@sluice/base';
+import { defineCache } from '../src/index.js';
+import type { Cache, CacheDefinition, CacheFamily } from '../src/index.js';
+import { commandCounts, eventually, latch, sleep, Table, untilWatching, useRedis } from './setup.js';
+
+const bed = useRedis();
+type Row = { key: string; version: number };
+
+async function processes(
+  t: TestContext,
+  count: number,
+  table: Table,
+  more: Partial<CacheDefinition<string, Row>> = {},
+) {
+  const prefix = bed.prefix();
+  const caches: Cache[] = [];
+  const families: CacheFamily<string, Row>[] = [];
+  for (let i = 0; i < count; i++) {
+    const cache = await bed.cache(t, { prefix });
+    caches.push(cache);
+    families.push(
+      cache.open(
+        defineCache({
+          name: 'row',
+          key: (key: string) => key,
+          load: (key) => table.read(key),
+          ttlMs: 60_000,
+          groups: (key) => ['all', ['of', key]],
+          ...more,
+        }),
+      ),
+    );
+  }
+  return { prefix, caches, families };
+}
+
+test('five processes with a hundred readers each load once', async (t) => {
+  const table = new Table();
+  const { caches, families } = await processes(t, 5, table);
+  await untilWatching(...caches);
+  table.hold = sleep(300);
+  const before = await commandCounts(bed.redis);
+  const readers = families.flatMap((rows) => Array.from({ length: 100 }, () => rows.get('a')));
+  for (const value of await Promise.all(readers)) assert.deepEqual(value, { key: 'a', version: 0 });
+  const after = await commandCounts(bed.redis);
+  assert.equal(table.reads, 1);
+  const asked = (after['mget'] ?? 0) - (before['mget'] ?? 0);
+  assert.ok(asked < 100, `waiting readers ask rarely: ${asked} MGETs`);
+});
+
+test('what was invalidated during its load is not stored, whichever way it was invalidated', async (t) => {
+  const ways: ((cache: Cache, rows: CacheFamily<string, Row>) => Promise<unknown>)[] = [
+    (_, rows) => rows.invalidate('a'),
+    (cache) => cache.invalidateGroup('all'),
+    (cache) => cache.invalidateGroup(['of', 'a']),
+    (cache) => cache.kill({ names: ['row:a'], groups: [] }),
+  ];
+  for (const way of ways) {
+    for (const invalidator of [0, 1]) {
+      const table = new Table();
+      const { caches, families } = await processes(t, 2, table);
+      const [mine, other] = families as [CacheFamily<string, Row>, CacheFamily<string, Row>];
+      const { opened, open } = latch();
+      table.hold = opened;
+      const early = mine.get('a');
+      await eventually('the load has begun', () => table.reads === 1);
+      table.write('a');
+      assert.equal(await way(caches[invalidator]!, families[invalidator]!), 'applied');
+      const late = [mine.get('a'), other.get('a')];
+      open();
+      // Who asked before the change may see either; who asked after the invalidation sees the new value.
+      assert.ok((await early).version <= 1);
+      for (const value of await Promise.all(late)) assert.equal(value.version, 1);
+      assert.equal((await mine.get('a')).version, 1);
+      assert.equal((await other.get('a')).version, 1);
+    }
+  }
+});
+
+test('the loader of a process that died is replaced once its lease ends', async (t) => {
+  const table = new Table();
+  const { prefix, families } = await processes(t, 2, table);
+  // A process that took the lease and was killed.
+  await bed.redis.command('SET', `${prefix}:cache:lease:{row:a}`, 'dead', 'PX', 400);
+  const values = await Promise.all(families.flatMap((rows) => [rows.get('a'), rows.get('a')]));
+  for (const value of values) assert.equal(value.version, 0);
+  assert.equal(table.reads, 1);
+});
+
+test('the lease is renewed as long as the load goes on', async (t) => {
+  const table = new Table();
+  const prefix = bed.prefix();
+  const open = async () => {
+    const cache = await bed.cache(t, { prefix, leaseMs: 300 });
+    return cache.open(
+      defineCache({ name: 'row', key: (key: string) => key, load: (key) => table.read(key), ttlMs: 60_000 }),
+    );
+  };
+  const [first, second] = [await open(), await open()];
+  table.hold = sleep(1_500);
+  await Promise.all([first.get('a'), second.get('a')]);
+  assert.equal(table.reads, 1);
+});
+
+test('a lease that was lost or evicted costs a load, never a wrong value', async (t) => {
+  const table = new Table();
+  const { prefix, families } = await processes(t, 1, table);
+  const { opened, open } = latch();
+  table.hold = opened;
+  const reading = families[0]!.get('a');
+  await eventually('the load has begun', () => table.reads === 1);
+  await bed.redis.command('DEL', `${prefix}:cache:lease:{row:a}`);
+  open();
+  assert.equal((await reading).version, 0);
+  assert.equal((await families[0]!.explain('a')).state, 'missing');
+  assert.equal(families[0]!.statistics().fillsRefused, 1);
+});
+
+test('a load that fails gives its lease back at once', async (t) => {
+  let isBroken = true;
+  const prefix = bed.prefix();
+  const load = async (key: string): Promise<Row> => {
+    if (isBroken) throw new Error('broken');
+    return { key, version: 7 };
+  };
+  const open = async () =>
+    (await bed.cache(t, { prefix, leaseMs: 60_000 })).open(
+      defineCache({ name: 'row', key: (key: string) => key, load, ttlMs: 60_000 }),
+    );
+  const [first, second] = [await open(), await open()];
+  await assert.rejects(first.get('a'), /broken/);
+  isBroken = false;
+  assert.equal((await second.get('a')).version, 7);
+});
+
+test('a group without generation, and one that was evicted, is a miss', async (t) => {
+  const table = new Table();
+  const { prefix, families } = await processes(t, 1, table, { nearMs: 0 });
+  const [rows] = families as [CacheFamily<string, Row>];
+  await rows.get('a');
+  await rows.get('a');
+  assert.equal(table.reads, 1);
+  await bed.redis.command('DEL', `${prefix}:cache:generation:{of:a}`);
+  assert.match((await rows.explain('a')).because, /group of:a/);
+  await rows.get('a');
+  assert.equal(table.reads, 2);
+});
+
+test('a value that expired is served while one reader refreshes it, unless it was invalidated', async (t) => {
+  const table = new Table();
+  const { caches, families } = await processes(t, 2, table, {
+    ttlMs: 50,
+    jitter: 0,
+    staleMs: 60_000,
+    nearMs: 0,
+  });
+  const [rows, other] = families as [CacheFamily<string, Row>, CacheFamily<string, Row>];
+  await rows.get('a');
+  table.write('a');
+  await sleep(100);
+  assert.equal((await rows.get('a')).version, 0, 'stale, but it is only as old as its TTL allows');
+  await eventually('it was refreshed', async () => (await other.get('a')).version === 1);
+  assert.ok(rows.statistics().staleServed >= 1);
+  await sleep(100);
+  table.write('a');
+  await rows.invalidate('a');
+  assert.equal((await other.get('a')).version, 2, 'invalidated, so it is not served although it is stale');
+  await sleep(100);
+  table.write('a');
+  await caches[1]!.invalidateGroup('all');
+  assert.equal((await rows.get('a')).version, 3);
+});
+
+test('a value that expired stands in for a load that fails, unless it was invalidated', async (t) => {
+  let isBroken = false;
+  let version = 0;
+  const load = async (key: string): Promise<Row> => {
+    if (isBroken) throw new Error('broken');
+    return { key, version };
+  };
+  const table = new Table();
+  const { caches, families } = await processes(t, 2, table, {
+    load,
+    ttlMs: 50,
+    jitter: 0,
+    staleIfErrorMs: 60_000,
+    nearMs: 0,
+  });
+  const [rows, other] = families as [CacheFamily<string, Row>, CacheFamily<string, Row>];
+  await rows.get('a');
+  await rows.get('b');
+  isBroken = true;
+  version = 1;
+  await sleep(100);
+  assert.equal((await rows.get('a')).version, 0);
+  await rows.invalidate('a');
+  await assert.rejects(other.get('a'), /broken/);
+  await caches[1]!.invalidateGroup(['of', 'b']);
+  await assert.rejects(rows.get('b'), /broken/);
+  isBroken = false;
+  assert.equal((await rows.get('a')).version, 1);
+});
+
+test('a value that is invalidated while its load fails does not stand in for it', async (t) => {
+  const failing = latch();
+  let isBroken = false;
+  const load = async (key: string): Promise<Row> => {
+    if (!isBroken) return { key, version: 0 };
+    await failing.opened;
+    throw new Error('broken');
+  };
+  const { families } = await processes(t, 2, new Table(), {
+    load,
+    ttlMs: 50,
+    jitter: 0,
+    staleIfErrorMs: 60_000,
+    nearMs: 0,
+  });
+  const [rows, other] = families as [CacheFamily<string, Row>, CacheFamily<string, Row>];
+  await rows.get('a');
+  isBroken = true;
+  await sleep(100);
+  const reading = rows.get('a');
+  reading.catch(() => {});
+  await eventually('the load has begun', () => rows.statistics().loads === 2);
+  await other.invalidate('a');
+  failing.open();
+  await assert.rejects(reading, /broken/);
+});
+
+test('a slow load is answered with the value that expired, and goes on', async (t) => {
+  const slow = latch();
+  let version = 0;
+  const load = async (key: string): Promise<Row> => {
+    const row = { key, version };
+    if (version > 0) await slow.opened;
+    return row;
+  };
+  const { families } = await processes(t, 1, new Table(), {
+    load,
+    ttlMs: 50,
+    jitter: 0,
+    staleIfErrorMs: 60_000,
+    softTimeoutMs: 20,
+    nearMs: 0,
+  });
+  const [rows] = families as [CacheFamily<string, Row>];
+  await rows.get('a');
+  version = 1;
+  await sleep(100);
+  assert.equal((await rows.get('a')).version, 0);
+  slow.open();
+  await eventually('the load has ended', async () => (await rows.get('a')).version === 1);
+});
+
+test('a load that takes longer than the hard timeout fails, and its signal fires', async (t) => {
+  const signals: AbortSignal[] = [];
+  const { families } = await processes(t, 1, new Table(), {
+    load: (_key, { signal }) => {
+      signals.push(signal);
+      return new Promise(() => {});
+    },
+    hardTimeoutMs: 50,
+  });
+  await assert.rejects(families[0]!.get('a'), (error) => isSluiceError(error, 'LOAD_TIMEOUT'));
+  assert.ok(signals[0]!.aborted);
+});
+
+test('a value that took long to load is refreshed before it expires, by one reader, and nobody waits', async (t) => {
+  const table = new Table();
+  const prefix = bed.prefix();
+  // The largest draw there is: every reader finds that it is time.
+  const parts = { random: () => 1 - 1e-12 };
+  const loading = latch();
+  const families: CacheFamily<string, Row>[] = [];
+  for (let i = 0; i < 3; i++) {
+    const cache = await bed.cache(t, { prefix, parts });
+    const load = async (key: string): Promise<Row> => {
+      await (table.reads === 0 ? sleep(20) : loading.opened);
+      return table.read(key);
+    };
+    families.push(
+      cache.open(
+        defineCache({
+          name: 'row',
+          key: (key: string) => key,
+          load,
+          ttlMs: 30_000,
+          earlyRefresh: 100,
+          nearMs: 0,
+        }),
+      ),
+    );
+  }
+  await families[0]!.get('a');
+  table.write('a');
+  for (const rows of families) {
+    for (let i = 0; i < 3; i++)
+      assert.equal((await rows.get('a')).version, 0, 'nobody waits for the refresh');
+  }
+  loading.open();
+  await eventually('it was refreshed', async () => (await families[1]!.get('a')).version === 1);
+  const sums = families.map((rows) => rows.statistics());
+  assert.equal(
+    sums.reduce((sum, { misses }) => sum + misses, 0),
+    1,
+  );
+  assert.ok(sums.some(({ earlyRefreshes }) => earlyRefreshes > 0));
+});
+
+test('what was loaded together does not expire together', async (t) => {
+  const { families } = await processes(t, 1, new Table(), { ttlMs: 100_000, groups: () => [] });
+  const [rows] = families as [CacheFamily<string, Row>];
+  const keys = Array.from({ length: 40 }, (_, i) => `k${i}`);
+  await rows.getMany(keys);
+  const left = await Promise.all(keys.map(async (key) => (await rows.explain(key)).redis!.freshForMs));
+  assert.ok(Math.max(...left) - Math.min(...left) > 1_000, `${Math.min(...left)}–${Math.max(...left)}`);
+  assert.ok(
+    left.every((ms) => ms > 85_000 && ms <= 100_000),
+    'a tenth is taken off at most, and nothing is added',
+  );
+});
+
+test('explain says why a key is in the state it is in', async (t) => {
+  const table = new Table();
+  const { caches, families } = await processes(t, 1, table, { nearMs: 0 });
+  const [rows] = families as [CacheFamily<string, Row>];
+  const because = async () => (await rows.explain('a')).because;
+  assert.match(await because(), /not in Redis/);
+  const { opened, open } = latch();
+  table.hold = opened;
+  const reading = rows.get('a');
+  await eventually('the load has begun', () => table.reads === 1);
+  const during = await rows.explain('a');
+  assert.match(during.because, /somebody loads it now/);
+  assert.ok(during.lease!.remainingMs > 0 && during.isUnderWay);
+  open();
+  await reading;
+  const fresh = await rows.explain('a');
+  assert.equal(fresh.because, 'It is in Redis and fresh.');
+  assert.equal(fresh.state, 'fresh');
+  assert.deepEqual(
+    fresh.groups.map(({ group, carried, current }) => [group, carried === current]),
+    [
+      ['all', true],
+      ['of:a', true],
+    ],
+  );
+  await caches[0]!.invalidateGroup('all');
+  assert.match(await because(), /group all was invalidated/);
+});

@@ -1,0 +1,418 @@
+// One random schedule: a few processes with a cache each read, change and invalidate a few values, and everything that can happen
+// between any two steps happens at random: replies get lost, commands arrive late, loaders are slow, fail or die with their process,
+// leases end, values and generations are evicted, notices come late or not at all, clocks go on.
+//
+// The model is a number per value. A change commits the next version and then invalidates; when the invalidation says `applied`,
+// that version becomes the floor: whoever asks from then on must not get an older one, from Redis or from a load. Copies in another
+// process may be older until its notice has been delivered; copies in the process itself may not.
+import { ManualClock } from '@sluice/base';
+import { Cache, defineCache } from '../../src/index.js';
+import type { CacheFamily } from '../../src/index.js';
+import type { WatchHandlers } from '../../src/cache.js';
+import { Network, type Sabotage } from './network.js';
+import type { Server } from './server.js';
+
+export interface Violation {
+  seed: number;
+  said: string;
+  steps: string[];
+}
+
+interface Row {
+  version: number;
+}
+
+interface Process {
+  id: number;
+  clock: ManualClock;
+  cache: Cache;
+  rows: CacheFamily<string, Row>;
+  isAlive: boolean;
+  /** Readers and writers that have no answer yet. */
+  waiting: number;
+  notices: { key: string; version: number }[];
+  watch: WatchHandlers | undefined;
+  /** Per value: what this process itself invalidated, or was told of. */
+  known: Map<string, number>;
+}
+
+interface LoadUnderWay {
+  process: Process;
+  key: string;
+  seen: number | undefined;
+  resolve: (row: Row) => void;
+  reject: (error: Error) => void;
+}
+
+const keys = ['a', 'b'];
+const stepsPerSchedule = 32;
+/** A read, a lease, a fill and what follows from them, if nothing gets in their way. */
+const flowRounds = 4;
+/** Healing takes some rounds of carrying out, delivering and waiting; a schedule that needs more hangs. */
+const healingRounds = 400;
+const ttlMs = 10_000;
+
+export class Schedule {
+  readonly seed: number;
+  readonly #random: () => number;
+  readonly #prefix: string;
+  readonly #server: Server;
+  readonly #network: Network;
+  readonly #processes: Process[] = [];
+  readonly #loads: LoadUnderWay[] = [];
+  readonly #committed = new Map<string, number>();
+  readonly #floor = new Map<string, number>();
+  readonly #steps: string[] = [];
+  /** How often something goes wrong: in calm weather values live long enough to be invalidated. */
+  readonly #storm: number;
+  readonly #hasNear: boolean;
+  readonly #hasGroups: boolean;
+  readonly #stale: { staleMs?: number; staleIfErrorMs?: number };
+  #violation: string | undefined;
+
+  constructor(seed: number, prefix: string, server: Server, sabotage?: Sabotage) {
+    this.seed = seed;
+    this.#random = makeRandom(seed);
+    this.#prefix = prefix;
+    this.#server = server;
+    this.#network = new Network(
+      server,
+      (changes) => {
+        for (const process of this.#processes) process.notices.push(...changes);
+      },
+      sabotage,
+    );
+    this.#storm = [0.1, 0.4, 1.5][this.#pick(3)]!;
+    this.#hasNear = this.#chance(0.5);
+    this.#hasGroups = this.#chance(0.5);
+    this.#stale = this.#chance(0.5) ? { staleMs: 2 * ttlMs, staleIfErrorMs: 4 * ttlMs } : {};
+  }
+
+  async run(): Promise<Violation | undefined> {
+    for (let i = 0; i < 2 + this.#pick(2); i++) this.#startProcess();
+    for (let step = 0; step < stepsPerSchedule && this.#violation === undefined; step++) {
+      await this.#step();
+      await settle();
+    }
+    await this.#heal();
+    for (const process of this.#processes) process.cache.close();
+    if (this.#violation === undefined) return undefined;
+    return { seed: this.seed, said: this.#violation, steps: this.#steps };
+  }
+
+  /** Everything is well again: what was asked is answered, and everybody sees what was committed last. */
+  async #heal(): Promise<void> {
+    for (let i = 0; i < this.#network.late.length; i++) await this.#network.carryOutLate(0);
+    for (const key of keys) this.#change(this.#alive(), key);
+    await this.#untilQuiet();
+    for (const process of this.#processes) if (process.isAlive) this.#hearAll(process);
+    for (const process of this.#processes) {
+      if (process.isAlive) for (const key of keys) this.#read(process, key);
+    }
+    await this.#untilQuiet();
+  }
+
+  async #untilQuiet(): Promise<void> {
+    const waiting = () => this.#processes.reduce((sum, one) => sum + (one.isAlive ? one.waiting : 0), 0);
+    for (let round = 0; waiting() > 0 || this.#network.requests.length > 0; round++) {
+      if (this.#violation !== undefined) return;
+      if (round > healingRounds) return this.#object(`${waiting()} readers or writers hang`);
+      await this.#flowOnce(true);
+      await settle();
+      if (round % 4 === 3)
+        for (const { clock, isAlive } of this.#processes) if (isAlive) await clock.advance(300);
+    }
+  }
+
+  async #step(): Promise<void> {
+    const { requests, replies, late } = this.#network;
+    const storm = this.#storm;
+    const process = this.#alive();
+    const key = keys[this.#pick(keys.length)]!;
+    const choices: [weight: number, name: string, act: () => Promise<void> | void][] = [
+      [6, `${process.id} reads ${key}`, () => this.#read(process, key)],
+      [2, `${process.id} reads all`, () => this.#readAll(process)],
+      [4, `${process.id} changes ${key}`, () => this.#change(process, key)],
+      [4, 'everything flows', () => this.#flow()],
+      [2 * storm, `${process.id} waits 60 ms`, () => process.clock.advance(60)],
+      [1, `${process.id} recovers`, () => this.#recover(process)],
+      [0.7, `${process.id} waits for longer than the TTL`, () => this.#outlive(process)],
+      [0.6 * storm, `${process.id} dies`, () => this.#die(process)],
+      [0.8 * storm, `the lease of ${key} ends`, () => this.#remove('lease', `row:${key}`)],
+      [0.4 * storm, `the value of ${key} is evicted`, () => this.#remove('value', `row:${key}`)],
+    ];
+    if (this.#hasGroups) {
+      choices.push([0.4 * storm, 'the generation is evicted', () => this.#remove('generation', `of:${key}`)]);
+    }
+    if (requests.length > 0) {
+      const index = this.#pick(requests.length);
+      choices.push([14, `request ${index} is carried out`, () => this.#network.carryOut(index)]);
+      choices.push([storm, `request ${index} is given up`, () => this.#network.delay(index)]);
+    }
+    if (replies.length > 0) {
+      const index = this.#pick(replies.length);
+      choices.push([14, `reply ${index} arrives`, () => this.#network.deliver(index)]);
+      choices.push([storm, `reply ${index} is lost`, () => this.#network.loseReply(index)]);
+    }
+    if (late.length > 0) {
+      const index = this.#pick(late.length);
+      choices.push([1, `late request ${index} is carried out`, () => this.#network.carryOutLate(index)]);
+    }
+    if (this.#loads.length > 0) this.#offerLoads(choices);
+    if (process.notices.length > 0)
+      choices.push([4, `${process.id} hears a notice`, () => this.#hear(process)]);
+    if (this.#hasNear)
+      choices.push([0.5 * storm, `tracking of ${process.id} breaks`, () => this.#breakWatch(process)]);
+    const [, name, act] = this.#draw(choices);
+    this.#steps.push(name);
+    await act();
+  }
+
+  /** Nothing gets lost for a while. */
+  async #flow(): Promise<void> {
+    for (let round = 0; round < flowRounds; round++) {
+      await this.#flowOnce(false);
+      await settle();
+    }
+  }
+
+  async #flowOnce(isToEnd: boolean): Promise<void> {
+    const { requests, replies } = this.#network;
+    await Promise.all(requests.map(() => this.#network.carryOut(0)));
+    while (replies.length > 0) this.#network.deliver(0);
+    for (const load of this.#loads.splice(0)) {
+      load.seen ??= this.#version(load.key);
+      // Some take longer, so that something can happen meanwhile.
+      if (isToEnd || this.#chance(0.4)) this.#finish(load);
+      else this.#loads.push(load);
+    }
+  }
+
+  /** Long enough for its mender to find that Redis is there. */
+  async #recover(process: Process): Promise<void> {
+    await process.clock.advance(250);
+    await this.#flow();
+  }
+
+  async #outlive(process: Process): Promise<void> {
+    await this.#flow();
+    await process.clock.advance(ttlMs + 1);
+  }
+
+  #offerLoads(choices: [number, string, () => Promise<void> | void][]): void {
+    const index = this.#pick(this.#loads.length);
+    const load = this.#loads[index]!;
+    const take = () => void this.#loads.splice(index, 1);
+    if (load.seen === undefined) {
+      choices.push([8, `load ${index} reads`, () => void (load.seen = this.#version(load.key))]);
+    } else {
+      const end = () => {
+        take();
+        this.#finish(load);
+      };
+      choices.push([6, `load ${index} ends`, end]);
+    }
+    const fail = () => {
+      take();
+      load.reject(new LoadFailed());
+    };
+    choices.push([this.#storm, `load ${index} fails`, fail]);
+  }
+
+  #finish(load: LoadUnderWay): void {
+    load.resolve({ version: load.seen ?? this.#version(load.key) });
+  }
+
+  #startProcess(): void {
+    const id = this.#processes.length;
+    const clock = new ManualClock(Date.now());
+    const process: Process = {
+      id,
+      clock,
+      cache: undefined!,
+      rows: undefined!,
+      isAlive: true,
+      waiting: 0,
+      notices: [],
+      watch: undefined,
+      known: new Map(),
+    };
+    process.cache = new Cache({
+      redis: 'redis://nobody',
+      prefix: this.#prefix,
+      parts: {
+        clock,
+        random: this.#random,
+        wire: this.#network.wireOf(id, () => 0),
+        watch: (handlers) => {
+          process.watch = handlers;
+          return { close: () => {} };
+        },
+      },
+    });
+    process.rows = process.cache.open(
+      defineCache<string, Row>({
+        name: 'row',
+        key: (key) => key,
+        ttlMs,
+        nearMs: this.#hasNear ? 5_000 : 0,
+        hardTimeoutMs: 1_000_000,
+        ...this.#stale,
+        ...(this.#hasGroups && { groups: (key: string) => [['of', key] as const] }),
+        load: (key) =>
+          new Promise<Row>((resolve, reject) => {
+            if (process.isAlive) this.#loads.push({ process, key, seen: undefined, resolve, reject });
+          }),
+      }),
+    );
+    if (this.#hasNear) process.watch!.onState('watching');
+    this.#processes.push(process);
+  }
+
+  #die(process: Process): void {
+    process.isAlive = false;
+    this.#network.bury(process.id);
+    for (let i = this.#loads.length - 1; i >= 0; i--) {
+      if (this.#loads[i]!.process === process) this.#loads.splice(i, 1);
+    }
+    this.#startProcess();
+  }
+
+  #read(process: Process, key: string): void {
+    const floor = this.#floor.get(key) ?? 0;
+    const known = process.known.get(key) ?? 0;
+    const before = process.rows.statistics().nearHits;
+    const reading = process.rows.get(key);
+    const isCopy = process.rows.statistics().nearHits > before;
+    this.#watchOver(process, reading, ({ version }) => {
+      const least = isCopy ? known : Math.max(floor, known);
+      if (version < least) this.#object(`${process.id} read ${key}@${version}, at least ${least} was due`);
+    });
+  }
+
+  #readAll(process: Process): void {
+    const floors = keys.map((key) => Math.max(this.#floor.get(key) ?? 0, process.known.get(key) ?? 0));
+    const copies = this.#hasNear ? keys.map((key) => process.known.get(key) ?? 0) : floors;
+    this.#watchOver(process, process.rows.getMany(keys), (rows) => {
+      for (const [index, { version }] of rows.entries()) {
+        if (version < copies[index]!)
+          this.#object(`${process.id} read ${keys[index]}@${version} with others`);
+      }
+    });
+  }
+
+  /** Commits, and invalidates the way a caller would: the value itself, or its group. */
+  #change(process: Process, key: string): void {
+    const version = this.#version(key) + 1;
+    this.#committed.set(key, version);
+    const name = `row:${key}`;
+    const byGroup = this.#hasGroups && this.#chance(0.5);
+    const killing = byGroup
+      ? process.cache.invalidateGroup(['of', key])
+      : process.cache.kill({ names: [name], groups: [] });
+    // Told to others when it is carried out.
+    const removed = `${this.#prefix}:cache:${byGroup ? `generation:{of:${key}` : `value:{${name}`}}`;
+    const message = this.#network.requests.at(-1);
+    if (message?.sender === process.id && message.changes.includes(removed)) message.version = version;
+    this.#watchOver(process, killing, (outcome) => {
+      raise(process.known, key, version);
+      if (outcome === 'applied') raise(this.#floor, key, version);
+    });
+  }
+
+  #hear(process: Process): void {
+    const [{ key, version }] = process.notices.splice(0, 1) as [{ key: string; version: number }];
+    this.#learn(process, key, version);
+    process.watch?.onChange([key]);
+  }
+
+  #hearAll(process: Process): void {
+    while (process.notices.length > 0) this.#hear(process);
+  }
+
+  #learn(process: Process, redisKey: string, version: number): void {
+    const key = /:(\w+)\}$/.exec(redisKey)?.[1];
+    if (key !== undefined && keys.includes(key)) raise(process.known, key, version);
+  }
+
+  /** All copies go, so nothing that was invalidated before is left; what comes from now on is told again. */
+  #breakWatch(process: Process): void {
+    process.notices.splice(0);
+    process.watch?.onState('blind');
+    for (const [key, version] of this.#floor) raise(process.known, key, version);
+    process.watch?.onState('watching');
+  }
+
+  async #remove(kind: string, name: string): Promise<void> {
+    const key = `${this.#prefix}:cache:${kind}:{${name}}`;
+    await this.#server.call('DEL', [key]);
+    if (kind !== 'lease') for (const process of this.#processes) process.notices.push({ key, version: 0 });
+  }
+
+  #watchOver<T>(process: Process, promise: Promise<T>, check: (result: T) => void): void {
+    process.waiting += 1;
+    promise.then(
+      (result) => {
+        process.waiting -= 1;
+        if (process.isAlive) check(result);
+      },
+      (error: unknown) => {
+        process.waiting -= 1;
+        if (process.isAlive && !(error instanceof LoadFailed)) this.#object(`unexpected: ${String(error)}`);
+      },
+    );
+  }
+
+  #object(said: string): void {
+    this.#violation ??= said;
+  }
+
+  #version(key: string): number {
+    return this.#committed.get(key) ?? 0;
+  }
+
+  #alive(): Process {
+    const alive = this.#processes.filter(({ isAlive }) => isAlive);
+    return alive[this.#pick(alive.length)]!;
+  }
+
+  #pick(count: number): number {
+    return Math.floor(this.#random() * count);
+  }
+
+  #chance(probability: number): boolean {
+    return this.#random() < probability;
+  }
+
+  #draw<T extends [number, ...unknown[]]>(choices: T[]): T {
+    const sum = choices.reduce((total, [weight]) => total + weight, 0);
+    let at = this.#random() * sum;
+    return choices.find(([weight]) => (at -= weight) < 0) ?? choices[0]!;
+  }
+}
+
+class LoadFailed extends Error {}
+
+function raise(floors: Map<string, number>, key: string, version: number): void {
+  floors.set(key, Math.max(floors.get(key) ?? 0, version));
+}
+
+/** What was set off by a step has happened: two turns of the loop, because readers gather in one of them. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) {
+    await new Promise<void>((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}
+
+/** Mulberry32. */
+export function makeRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
