@@ -31,6 +31,10 @@ export interface Config {
   databaseUrl: string | undefined;
   /** The Redis for frames of chunks (`SLUICE_CHUNKS_REDIS_URL`); without it the one for everything. */
   chunksRedisUrl: string | undefined;
+  /** The Redis for cached reads, which may evict (`SLUICE_CACHE_REDIS_URL`); without it the one for everything. */
+  cacheRedisUrl: string | undefined;
+  /** How much memory a Redis for the cache may take that the server starts itself (`SLUICE_CACHE_BYTES`, 128 MiB). */
+  cacheBytes: number;
   /** Where files are kept (`SLUICE_S3_*`); without a bucket in the data folder. */
   s3: S3Config | undefined;
   /** Keys of tenants (`SLUICE_KEYS`, `tenant=key,tenant=key`); without them only this machine is answered. */
@@ -120,6 +124,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     roles: chosenRoles(env),
     databaseUrl: databaseUrl(env),
     chunksRedisUrl: redisUrl(env, 'SLUICE_CHUNKS_REDIS_URL'),
+    cacheRedisUrl: redisUrl(env, 'SLUICE_CACHE_REDIS_URL'),
+    cacheBytes: wholeNumber(env, 'SLUICE_CACHE_BYTES', 8 * MEBIBYTE, LARGEST_BUDGET) ?? 128 * MEBIBYTE,
     s3: s3(env),
     keys: tenantKeys(env),
     tenants: tenantRules(env),

@@ -7,8 +7,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Logger } from '@sluice/base';
+import { applyEvent, Cache, prometheusText } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
-import { openRecords, type Records } from '@sluice/records';
+import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
+import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
 import { Access, defaultTenant, notFound, rest, serverOptions, type RestOptions } from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
@@ -40,6 +42,7 @@ export interface FileServiceOptions {
   config: Config;
   redisUrl: string;
   chunksRedisUrl: string | undefined;
+  cacheRedisUrl: string | undefined;
   databaseUrl: string;
   version: string;
   logger: Logger;
@@ -48,7 +51,10 @@ export interface FileServiceOptions {
 export async function startFileService(options: FileServiceOptions): Promise<FileService> {
   const { config, redisUrl, chunksRedisUrl, databaseUrl, version, logger } = options;
   const hooks = await loadHooks(config.uploadHooksFile);
-  const records = await openRecords({ url: databaseUrl, logger });
+  const cache = new Cache({ redis: options.cacheRedisUrl ?? redisUrl, queueRedis: redisUrl, logger });
+  await cache.start();
+  const onChange = invalidating(cache, logger);
+  const records = await openRecords({ url: databaseUrl, logger, onChange });
   const stores = new Stores(config);
   const uploads = new Uploads({
     redis: redisUrl,
@@ -70,11 +76,12 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   });
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
-  const relay = config.roles.has('relay') ? startRelay(redisUrl, records, logger) : undefined;
+  const relay = config.roles.has('relay') ? startRelay(redisUrl, records, cache, logger) : undefined;
   const restOptions: RestOptions | undefined = config.roles.has('api')
     ? {
         uploads,
         records,
+        reads: new CachedReads(cache, records),
         storeOf: ({ bucket }) => stores.of(bucket),
         access: new Access({
           keys: config.keys,
@@ -95,28 +102,50 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       store: () => stores.of(stores.defaultBucket).check(),
       uploads: () => uploads.check(),
     },
-    metrics: [() => uploads.metrics().catch(() => ''), ...(relay ? [relay.metrics] : [])],
+    metrics: [
+      () => uploads.metrics().catch(() => ''),
+      async () => prometheusText(cache.statistics()),
+      ...(relay ? [relay.metrics] : []),
+    ],
     rest: restOptions && { rest, options: restOptions, notFound, serverOptions },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
       await uploads.stop(deadlineMs);
       stores.close();
       await records.close();
+      cache.close();
     },
   };
 }
 
-function startRelay(redisUrl: string, records: Records, logger: Logger) {
+/** Copies of what has changed are gone before the writer has its answer; should it die before, the outbox says it again. */
+function invalidating(cache: Cache, logger: Logger): OnChange {
+  return async (change) => {
+    try {
+      await applyEvent(cache, ...eventsOfChange(change));
+    } catch (err) {
+      logger.warn({ err, change }, 'copies of a change were not invalidated; the outbox will');
+    }
+  };
+}
+
+function startRelay(redisUrl: string, records: Records, cache: Cache, logger: Logger) {
   const redis = new RedisLink(redisUrl, { name: 'sluice-events' });
   const relay = new Relay({ records, sink: new RedisStreamSink({ redis }), logger });
   void relay.start();
+  const follower = new ChangeFollower({
+    cache,
+    redis: new RedisLink(redisUrl, { name: 'sluice-cache-follower' }),
+    logger,
+  });
+  follower.start();
   return {
     metrics: async () => {
       const state = await relay.state().catch(() => undefined);
       return state ? outboxFigures(state.waiting, state.oldestMs / 1_000) : '';
     },
     stop: async (deadlineMs: number) => {
-      await relay.stop(deadlineMs);
+      await Promise.all([relay.stop(deadlineMs), follower.stop()]);
       redis.close();
     },
   };

@@ -74,13 +74,19 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
 
   const askInfo = async (): Promise<string> =>
     String(await link.call('INFO', [], { deadlineMs: INFO_DEADLINE_MS }));
-  let { chunksRedisUrl, databaseUrl } = config;
+  let { chunksRedisUrl, cacheRedisUrl, databaseUrl } = config;
   if (servesFiles && config.redisUrl === undefined && chunksRedisUrl === undefined) {
     const { dataDir, searchPath, uploadBudgetBytes } = config;
     const maxMemoryBytes = uploadBudgetBytes + CHUNKS_REDIS_SPARE_BYTES;
     const chunks = await startRedisProcess({ dataDir, searchPath, logger, use: 'chunks', maxMemoryBytes });
     stops.push((deadlineMs) => chunks.stop(deadlineMs));
     chunksRedisUrl = chunks.url;
+  }
+  if (servesFiles && config.redisUrl === undefined && cacheRedisUrl === undefined) {
+    const { dataDir, searchPath, cacheBytes: maxMemoryBytes } = config;
+    const cache = await startRedisProcess({ dataDir, searchPath, logger, use: 'cache', maxMemoryBytes });
+    stops.push((deadlineMs) => cache.stop(deadlineMs));
+    cacheRedisUrl = cache.url;
   }
   if (servesFiles && databaseUrl === undefined) {
     const postgres = await startPostgresProcess({ dataDir: config.dataDir, logger });
@@ -95,6 +101,7 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
         config,
         redisUrl: url,
         chunksRedisUrl,
+        cacheRedisUrl,
         databaseUrl: databaseUrl!,
         version: VERSION,
         logger,
@@ -113,7 +120,7 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
   stops.push((deadlineMs) => http.stop(deadlineMs));
   stops.push((deadlineMs) => host.stop(deadlineMs));
   await host.start();
-  console.log(welcome(config, http.url, url, chunksRedisUrl, work));
+  console.log(welcome(config, http.url, url, { chunksRedisUrl, cacheRedisUrl }, work));
 }
 
 function isLoopback(host: string): boolean {

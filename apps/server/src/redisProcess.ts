@@ -33,9 +33,10 @@ export interface RedisProcessOptions {
   dataDir: string;
   /**
    * `redis` keeps everything that must survive in an append-only file. `chunks` holds bytes on their way to the store, which a
-   * file would only slow down: what it loses is asked for again.
+   * file would only slow down: what it loses is asked for again. `cache` holds copies: it throws the oldest away when it is full, and
+   * begins empty, because what it kept might have been changed meanwhile.
    */
-  use?: 'redis' | 'chunks';
+  use?: 'redis' | 'chunks' | 'cache';
   /** How much memory it may take; no limit unless stated. */
   maxMemoryBytes?: number;
   /** Folders to look for the program in, as in the PATH. */
@@ -101,11 +102,11 @@ function settings(port: number, folder: string, { use, maxMemoryBytes }: RedisPr
     port,
     bind: '127.0.0.1',
     dir: folder,
-    appendonly: use === 'chunks' ? 'no' : 'yes',
+    appendonly: use === 'chunks' || use === 'cache' ? 'no' : 'yes',
     appendfsync: 'everysec',
     // The append-only file is the one truth; a second one would only cost time.
     save: '',
-    'maxmemory-policy': 'noeviction',
+    'maxmemory-policy': use === 'cache' ? 'allkeys-lru' : 'noeviction',
     ...(maxMemoryBytes !== undefined && { maxmemory: maxMemoryBytes }),
     daemonize: 'no',
     logfile: '',

@@ -13,7 +13,10 @@ export function welcome(
   config: Config,
   httpUrl: string,
   redisUrl: string,
-  chunksRedisUrl: string | undefined,
+  {
+    chunksRedisUrl,
+    cacheRedisUrl,
+  }: { chunksRedisUrl: string | undefined; cacheRedisUrl: string | undefined },
   work: QueueWork[],
 ): string {
   const isOurs = config.redisUrl === undefined;
@@ -25,8 +28,11 @@ export function welcome(
   return [
     `Sluice runs at ${httpUrl} (health: /healthz /readyz, metrics: /metrics)`,
     `Redis: ${isOurs ? `${redisUrl}, data in ${config.dataDir}` : describeTarget(parseTarget(redisUrl))}`,
-    ...(chunksRedisUrl !== undefined && isOurs
+    ...(chunksRedisUrl !== undefined && config.chunksRedisUrl === undefined
       ? [`Chunks: ${chunksRedisUrl}, at most ${Math.round(config.uploadBudgetBytes / MEBIBYTE)} MiB`]
+      : []),
+    ...(cacheRedisUrl !== undefined && config.cacheRedisUrl === undefined
+      ? [`Cache: ${cacheRedisUrl}, at most ${Math.round(config.cacheBytes / MEBIBYTE)} MiB`]
       : []),
     ...(work.length > 0 ? [`Queues: ${queues.join(', ')}`, `Handlers: ${does}`] : []),
     ...(example ? [`Add a job: ${example}`] : []),

@@ -26,6 +26,46 @@ test('the line that the server prints uploads a file, and it is served', async (
   assert.equal(await server.end('SIGTERM'), 0);
 });
 
+test('what was read often comes from the cache, and a change is seen at once by every server', async () => {
+  const dataDir = newDataDir();
+  const server = await startServer(dataDir, ALL);
+  const said = server.output();
+  const redisUrl = /^Redis: (\S+),/m.exec(said)![1]!;
+  assert.match(said, /^Cache: redis:\S+, at most 128 MiB$/m);
+  const read = async (url: string) => (await fetch(`${url}/v1/files/main/a.txt`)).text();
+  await put(server.url, 'a.txt', 'first');
+  for (let n = 0; n < 5; n++) assert.equal(await read(server.url), 'first');
+  const reads = async () => {
+    const text = await (await fetch(`${server.url}/metrics`)).text();
+    const count = (from: string) =>
+      Number(
+        new RegExp(`^sluice_cache_reads_total\\{family="node:at",from="${from}"\\} (\\d+)$`, 'm').exec(
+          text,
+        )?.[1],
+      );
+    return { loaded: count('load'), copied: count('process') + count('redis') };
+  };
+  const { loaded, copied } = await reads();
+  assert.ok(copied >= 4 && loaded >= 1, `${loaded} loaded, ${copied} copied`);
+  await put(server.url, 'a.txt', 'second');
+  assert.equal(await read(server.url), 'second');
+  await fetch(`${server.url}/v1/files/main/a.txt`, { method: 'DELETE' });
+  assert.equal((await fetch(`${server.url}/v1/files/main/a.txt`)).status, 404);
+
+  // The outbox says it again: the follower has come to the last event.
+  const link = new RedisLink(redisUrl);
+  const last = (await readEvents({ redis: link, limit: 1_000 })).length;
+  assert.ok(last > 0);
+  await waitUntil('the follower has come to the end', async () => {
+    const cursor = (await link.call('GET', ['sluice:{events}:cursor:cache'])) as Buffer | null;
+    const left = await readEvents({ redis: link, after: String(cursor ?? '0') });
+    return left.length === 0;
+  });
+  link.close();
+  assert.equal(await server.end('SIGTERM'), 0);
+  assert.deepEqual(await processesIn(join(dataDir, 'cache')), []);
+});
+
 test('a restart finds the files, and an upload that was under way goes on', async () => {
   const dataDir = newDataDir();
   const first = await startServer(dataDir, ALL);

@@ -37,6 +37,8 @@ export interface CacheDefinition<K, V> extends Loaders<K, V> {
   groups?: (key: K) => readonly GroupRef[];
   /** Held against what was loaded (an error) and what Redis has (another shape, of another version, is a miss). */
   schema?: StandardSchemaV1<unknown, V>;
+  /** Says no to what must not be stored, because it changes without an invalidation; it is served and forgotten. */
+  keeps?(value: V): boolean;
   /** How long "there is none" (the loader returned undefined or null) is believed: a tenth of the TTL, at most 30 s. */
   negativeTtlMs?: number;
   /** Up to this share of the TTL is taken off at random, so that what was loaded together does not expire together: 0.1. */
@@ -62,6 +64,7 @@ export interface Family<K, V> extends Loaders<K, V> {
   readonly ttlMs: number;
   readonly groups?: (key: K) => readonly GroupRef[];
   readonly schema?: StandardSchemaV1<unknown, V>;
+  keeps?(value: V): boolean;
   readonly negativeTtlMs: number;
   readonly jitter: number;
   readonly staleMs: number;

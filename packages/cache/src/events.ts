@@ -15,9 +15,14 @@ export interface DomainEvents {
   'job.status.changed': { jobId: string };
   'document.processed': { documentId: Id };
   'graph.entity.added': { jobId: string };
-  /** Created, replaced, moved or deleted. `withSubtree`: a folder with everything in it. */
-  'node.changed': { tenant: string; drive: string; nodeId: string; withSubtree: boolean };
-  'drive.changed': { tenant: string; name: string };
+  /** A file was created, replaced or deleted; moved, with a place, the one that it had. `withSubtree`: paths below it changed. */
+  'node.changed': {
+    tenant: string;
+    nodeId: string;
+    at?: { drive: string; path: string };
+    withSubtree: boolean;
+  };
+  'drive.changed': { tenant: string };
   'upload.ended': { tenant: string; uploadId: string };
 }
 
@@ -52,13 +57,19 @@ export const kills: { readonly [Type in keyof DomainEvents]: Kills<DomainEvents[
     groups: ['vector:search'],
   }),
   'graph.entity.added': ({ jobId }) => ({ values: [], groups: [['graph', jobId]] }),
-  'node.changed': ({ tenant, drive, nodeId, withSubtree }) => ({
-    values: [one(families.node, { tenant, id: nodeId })],
-    groups: [['node:places', tenant, drive], ...(withSubtree ? [['node:tree', tenant] as const] : [])],
+  'node.changed': ({ tenant, nodeId, at, withSubtree }) => ({
+    values: [
+      one(families.node, { tenant, id: nodeId }),
+      ...(at ? [one(families.nodeAt, { tenant, ...at })] : []),
+    ],
+    groups: withSubtree ? [['node:tree', tenant]] : [],
   }),
-  'drive.changed': ({ tenant, name }) => ({
-    values: [one(families.drive, { tenant, name })],
-    groups: [['node:places', tenant, name]],
+  'drive.changed': ({ tenant }) => ({
+    values: [],
+    groups: [
+      ['drive:all', tenant],
+      ['node:tree', tenant],
+    ],
   }),
   'upload.ended': ({ tenant, uploadId }) => ({
     values: [one(families.endedUpload, { tenant, id: uploadId })],

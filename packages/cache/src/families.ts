@@ -58,6 +58,12 @@ export interface Owned {
   id: string;
 }
 
+/** What a cache has to know of a node; the rest is its owner's. */
+export interface Node {
+  type: string;
+  status: string;
+}
+
 const seconds = 1_000;
 const minutes = 60 * seconds;
 const hours = 60 * minutes;
@@ -102,37 +108,54 @@ export const families = {
     ttlMs: 10 * minutes,
     groups: ({ jobId }) => [['graph', jobId]],
   }),
-  /** By its id. Its path changes when a folder above it moves, which no key tells: `node:tree` does. */
-  node: defineCache<Owned, unknown>({
+  /**
+   * Files by id and by place. Only those that are there: what is still to come, and what is not there, changes without an event.
+   * A folder that moves or goes changes the paths of everything in it, which no key tells: `node:tree` does.
+   */
+  node: defineCache<Owned, Node | undefined>({
     name: 'node',
     key: ({ tenant, id }) => [tenant, id],
-    ttlMs: minutes,
+    ttlMs: 5 * minutes,
     groups: ({ tenant }) => [['node:tree', tenant]],
+    keeps: isFile,
   }),
-  nodeAt: defineCache<{ tenant: string; drive: string; path: string }, unknown>({
+  nodeAt: defineCache<{ tenant: string; drive: string; path: string }, Node | undefined>({
     name: 'node:at',
     key: ({ tenant, drive, path }) => [tenant, drive, md5(path)],
-    ttlMs: minutes,
-    groups: ({ tenant, drive }) => [['node:places', tenant, drive]],
+    ttlMs: 5 * minutes,
+    groups: ({ tenant }) => [['node:tree', tenant]],
+    keeps: isFile,
   }),
-  nodesIn: defineCache<{ tenant: string; drive: string; folder: string | null; page: string }, unknown[]>({
-    name: 'node:in',
-    key: ({ tenant, drive, folder, page }) => [tenant, drive, folder ?? '', md5(page)],
-    ttlMs: minutes,
-    groups: ({ tenant, drive }) => [['node:places', tenant, drive]],
-  }),
-  drive: defineCache<{ tenant: string; name: string }, unknown>({
+  drive: defineCache<{ tenant: string; name: string }, object | undefined>({
     name: 'drive',
     key: ({ tenant, name }) => [tenant, name],
     ttlMs: 5 * minutes,
+    groups: ({ tenant }) => [['drive:all', tenant]],
+    keeps: isThere,
+  }),
+  driveById: defineCache<Owned, object | undefined>({
+    name: 'drive:id',
+    key: ({ tenant, id }) => [tenant, id],
+    ttlMs: 5 * minutes,
+    groups: ({ tenant }) => [['drive:all', tenant]],
+    keeps: isThere,
   }),
   /** Only what has ended, and so does not change any more. */
-  endedUpload: defineCache<Owned, unknown>({
+  endedUpload: defineCache<Owned, { status: string } | undefined>({
     name: 'upload:ended',
     key: ({ tenant, id }) => [tenant, id],
     ttlMs: 10 * minutes,
+    keeps: (upload) => upload !== undefined && upload !== null && upload.status !== 'OPEN',
   }),
 } as const;
+
+function isFile(node: Node | null | undefined): boolean {
+  return node?.type === 'FILE' && node.status === 'ACTIVE';
+}
+
+function isThere(value: object | null | undefined): boolean {
+  return value !== undefined && value !== null;
+}
 
 /** As the source document names its keys; nothing secret depends on it. */
 function md5(text: string): string {

@@ -302,7 +302,9 @@ export class Flights<K> {
 
   async #endWell({ flight, grip }: Boarded<K>, loaded: unknown, loadMs: number, asOf: number): Promise<void> {
     const { value, written } = await this.#copy(flight.place, loaded);
-    if (grip.kind === 'lease') {
+    if (this.#family.keeps?.(value) === false) {
+      if (grip.kind === 'lease') await this.#release(flight.place, grip.token);
+    } else if (grip.kind === 'lease') {
       const isFilled = await this.#fill(flight.place, grip, written, loadMs);
       if (!isFilled) this.#counts.fillsRefused += 1;
     }

@@ -41,16 +41,18 @@ test('an event kills what the source document lists, and nothing else', () => {
     ],
     [{ type: 'graph.entity.added', jobId: 'j1' }, [], ['graph:j1']],
     [
-      { type: 'node.changed', tenant: 't', drive: 'main', nodeId: 'n1', withSubtree: false },
-      ['node:t:n1'],
-      ['node:places:t:main'],
+      {
+        type: 'node.changed',
+        tenant: 't',
+        nodeId: 'n1',
+        at: { drive: 'main', path: 'a/b' },
+        withSubtree: false,
+      },
+      ['node:t:n1', 'node:at:t:main:a7e86136543b019d72468ceebf71fb8e'],
+      [],
     ],
-    [
-      { type: 'node.changed', tenant: 't', drive: 'main', nodeId: 'n1', withSubtree: true },
-      ['node:t:n1'],
-      ['node:places:t:main', 'node:tree:t'],
-    ],
-    [{ type: 'drive.changed', tenant: 't', name: 'main' }, ['drive:t:main'], ['node:places:t:main']],
+    [{ type: 'node.changed', tenant: 't', nodeId: 'n1', withSubtree: true }, ['node:t:n1'], ['node:tree:t']],
+    [{ type: 'drive.changed', tenant: 't' }, [], ['drive:all:t', 'node:tree:t']],
     [{ type: 'upload.ended', tenant: 't', uploadId: 'u1' }, ['upload:ended:t:u1'], []],
   ];
   for (const [event, names, groups] of table) assert.deepEqual(killedBy(event), { names, groups });
@@ -60,7 +62,7 @@ test('an event kills what the source document lists, and nothing else', () => {
 test('applied to a cache, an event kills these values and leaves the others', async (t) => {
   const cache = await bed.cache(t);
   let version = 0;
-  const load = () => ({ version }) as never;
+  const load = () => ({ version, type: 'FILE', status: 'ACTIVE' }) as never;
   const opened = Object.fromEntries(
     Object.entries(families).map(([name, family]) => [
       name,
@@ -91,8 +93,11 @@ test('applied to a cache, an event kills these values and leaves the others', as
     ['node', { tenant: 't', id: 'n1' }],
     ['node', { tenant: 't', id: 'n2' }],
     ['nodeAt', { tenant: 't', drive: 'main', path: 'a/b' }],
-    ['nodesIn', { tenant: 't', drive: 'main', folder: null, page: '' }],
-    ['nodesIn', { tenant: 't', drive: 'other', folder: null, page: '' }],
+    ['nodeAt', { tenant: 't', drive: 'main', path: 'a/c' }],
+    ['nodeAt', { tenant: 'u', drive: 'main', path: 'a/b' }],
+    ['drive', { tenant: 't', name: 'main' }],
+    ['driveById', { tenant: 't', id: 'd1' }],
+    ['driveById', { tenant: 'u', id: 'd1' }],
   ];
   const killed = async (event: DomainEvent) => {
     version += 1;
@@ -123,13 +128,18 @@ test('applied to a cache, an event kills these values and leaves the others', as
     'vectorSearch',
   ]);
   assert.deepEqual(stable(await killed({ type: 'graph.entity.added', jobId: 'j1' })), ['graph', 'graph']);
-  const node = { type: 'node.changed', tenant: 't', drive: 'main', nodeId: 'n1' } as const;
-  assert.deepEqual(stable(await killed({ ...node, withSubtree: false })), ['node', 'nodeAt', 'nodesIn']);
+  const node = { type: 'node.changed', tenant: 't', nodeId: 'n1' } as const;
+  const at = { drive: 'main', path: 'a/b' };
+  assert.deepEqual(stable(await killed({ ...node, at, withSubtree: false })), ['node', 'nodeAt']);
   assert.deepEqual(stable(await killed({ ...node, withSubtree: true })), [
     'node',
     'node',
     'nodeAt',
-    'nodesIn',
+    'nodeAt',
+  ]);
+  assert.deepEqual(stable(await killed({ type: 'drive.changed', tenant: 't' })), [
+    ...['node', 'node', 'nodeAt', 'nodeAt'],
+    ...['drive', 'driveById'],
   ]);
 });
 

@@ -120,6 +120,27 @@ test('a lease that was lost or evicted costs a load, never a wrong value', async
   assert.equal(families[0]!.statistics().fillsRefused, 1);
 });
 
+test('what a family does not keep is served to all who wait, and loaded again for the next', async (t) => {
+  const cache = await bed.cache(t);
+  let loads = 0;
+  let status = 'PENDING';
+  const load = () => ({ status, loads: ++loads });
+  const keeps = (value: { status: string; loads: number }) => value.status === 'ACTIVE';
+  const files = cache.open(
+    defineCache({ name: 'file', key: (id: number) => id, ttlMs: 60_000, load, keeps }),
+  );
+  const together = await Promise.all([files.get(1), files.get(1)]);
+  assert.deepEqual(together, [
+    { status, loads: 1 },
+    { status, loads: 1 },
+  ]);
+  assert.equal((await files.get(1)).loads, 2);
+  assert.deepEqual(await bed.redis.command('KEYS', '*file*'), [], 'neither value nor lease is left');
+  status = 'ACTIVE';
+  assert.equal((await files.get(1)).loads, 3);
+  assert.equal((await files.get(1)).loads, 3);
+});
+
 test('a load that fails gives its lease back at once', async (t) => {
   let isBroken = true;
   const prefix = bed.prefix();

@@ -9,4 +9,4 @@ export {
   type RedisStreamSinkOptions,
   type StreamEvent,
 } from './redisStream.js';
-export { eventKeys, keyNames } from './keys.js';
+export { eventKeys, followerKey, keyNames } from './keys.js';

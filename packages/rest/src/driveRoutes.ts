@@ -56,7 +56,7 @@ export const driveRoutes: Route[] = [
     handle: async ({ principal, params, parts }) => {
       needKey(principal);
       const name = checkName(params['name']!);
-      const drive = await parts.records.drives.get(principal.tenant, name);
+      const drive = await parts.reads.drive(principal.tenant, name);
       if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: name });
       return driveView(drive);
     },

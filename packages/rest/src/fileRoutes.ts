@@ -144,9 +144,9 @@ async function fileAt({ principal, request, parts }: Call) {
   needKey(principal);
   const { tenant } = principal;
   const { drive: driveName, path } = filePlace(request);
-  const drive = await parts.records.drives.get(tenant, driveName);
+  const drive = await parts.reads.drive(tenant, driveName);
   if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveName });
-  const node = await parts.records.nodes.getByPath(tenant, driveName, path);
+  const node = await parts.reads.nodeAt(tenant, driveName, path);
   if (!node || node.type !== 'FILE' || node.status !== 'ACTIVE')
     throw recordsErrors.NODE_NOT_FOUND({ node: path });
   return { node, drive };

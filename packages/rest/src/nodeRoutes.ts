@@ -185,15 +185,15 @@ interface NewLink {
 
 /** What is listed must be there: an empty page would say that it is empty. */
 async function needFolder(
-  { records }: Call['parts'],
+  { reads }: Call['parts'],
   tenant: string,
   driveName: string,
   parent: string | undefined,
 ): Promise<void> {
-  const drive = await records.drives.get(tenant, checkName(driveName));
+  const drive = await reads.drive(tenant, checkName(driveName));
   if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveName });
   if (parent === undefined) return;
-  const folder = await records.nodes.get(tenant, parent);
+  const folder = await reads.node(tenant, parent);
   if (folder?.driveId !== drive.id) throw recordsErrors.NODE_NOT_FOUND({ node: parent.slice(0, 80) });
   if (folder.type !== 'FOLDER') throw recordsErrors.NOT_A_FOLDER({ path: folder.path });
 }
@@ -204,7 +204,7 @@ async function linkedNode(parts: Call['parts'], tenant: string, link: NewLink): 
   if ((nodeId !== undefined) === isByPath)
     throw restErrors.REQUEST_INVALID({ reason: 'a link is made for a nodeId, or for a drive and a path' });
   const node = isByPath
-    ? await parts.records.nodes.getByPath(tenant, checkName(drive), path)
+    ? await parts.reads.nodeAt(tenant, checkName(drive), path)
     : await nodeOf(parts, tenant, nodeId!);
   if (node?.type !== 'FILE' || node.status !== 'ACTIVE')
     throw recordsErrors.NODE_NOT_FOUND({ node: nodeId ?? path ?? '' });
@@ -232,15 +232,15 @@ function ownNode({ params, principal, parts }: Call): Promise<NodeRecord> {
   return nodeOf(parts, principal.tenant, params['id']!);
 }
 
-async function nodeOf({ records }: Call['parts'], tenant: string, nodeId: string): Promise<NodeRecord> {
+async function nodeOf({ reads }: Call['parts'], tenant: string, nodeId: string): Promise<NodeRecord> {
   const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(nodeId);
-  const node = isId ? await records.nodes.get(tenant, nodeId) : undefined;
+  const node = isId ? await reads.node(tenant, nodeId) : undefined;
   if (!node) throw recordsErrors.NODE_NOT_FOUND({ node: nodeId.slice(0, 80) });
   return node;
 }
 
 async function driveOf({ parts }: Call, tenant: string, { driveId }: NodeRecord) {
-  const drive = await parts.records.drives.getById(tenant, driveId);
+  const drive = await parts.reads.driveById(tenant, driveId);
   if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveId });
   return drive;
 }

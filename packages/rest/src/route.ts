@@ -1,5 +1,6 @@
 // A route as this interface declares it: once for the server, once for the OpenAPI document.
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Reads } from '@sluice/reads';
 import type { Records } from '@sluice/records';
 import type { ObjectStore } from '@sluice/store';
 import type { Uploads } from '@sluice/upload';
@@ -11,6 +12,8 @@ export type JsonSchema = Record<string, unknown>;
 export interface RestParts extends LocationOptions {
   uploads: Uploads;
   records: Records;
+  /** Of what is read often; without it the records are asked every time. */
+  reads: Reads;
   storeOf: (drive: { bucket: string; prefix: string }) => ObjectStore;
   access: Access;
   /** Where a drive keeps its files if nobody says otherwise. */

@@ -1,5 +1,6 @@
 // Uploads over HTTP: begin, send, ask, finish, cancel, watch.
-import { checkName, checkPath } from '@sluice/records';
+import { isSluiceError } from '@sluice/base';
+import { checkName, checkPath, type UploadResult } from '@sluice/records';
 import { uploadErrors } from '@sluice/upload';
 import { checkScope, checkType, limitsOf } from './access.js';
 import { bodyOf } from './body.js';
@@ -112,12 +113,18 @@ export const uploadRoutes: Route[] = [
   ...(['GET', 'HEAD'] as const).map((method): Route => ({
     method,
     url: '/v1/uploads/:id',
-    summary: 'What is there, and what is missing.',
+    summary: 'What is there, and what is missing; or how it ended.',
     answers: '200 and the upload',
     handle: async (call) => {
-      const id = await ownUpload(call);
       call.reply.header('Cache-Control', 'no-store');
-      return call.parts.uploads.status(id);
+      try {
+        return await call.parts.uploads.status(await ownUpload(call));
+      } catch (error) {
+        if (!isSluiceError(error, 'UPLOAD_NOT_FOUND')) throw error;
+        const ended = await endedUpload(call);
+        if (!ended) throw error;
+        return ended;
+      }
     },
   })),
   {
@@ -170,6 +177,32 @@ async function ownUpload({ params, principal, parts }: Call): Promise<string> {
   const state = await parts.uploads.owned(params['id']!, principal.tenant);
   checkScope(principal, state.drive, state.path);
   return state.id;
+}
+
+/** Long after its end the state of an upload is gone from Redis; the records still know what came of it. */
+async function endedUpload({ params, principal, parts }: Call): Promise<object | undefined> {
+  const { tenant } = principal;
+  if (!/^\d+-[0-9a-f]{32}$/.test(params['id']!)) return undefined;
+  const upload = await parts.reads.endedUpload(tenant, params['id']!);
+  const drive = upload && (await parts.reads.driveById(tenant, upload.driveId));
+  if (!upload || !drive) return undefined;
+  checkScope(principal, drive.name, upload.path);
+  const { id, nodeId, path, status, result, reason, isUpdate } = upload;
+  const size = result?.size ?? upload.declaredSize ?? null;
+  const bytes = result?.size ?? 0;
+  return {
+    ...{ id, nodeId, drive: drive.name, path, state: status, size, isUpdate },
+    ...{ receivedBytes: bytes, storedBytes: bytes, missing: [] },
+    createdAt: upload.createdAt.toISOString(),
+    updatedAt: (upload.endedAt ?? upload.createdAt).toISOString(),
+    error: status === 'COMPLETED' ? null : { code: status, message: reason ?? '' },
+    result: result ? shown(result) : null,
+  };
+}
+
+/** As the live state has it: not where the bytes lie. */
+function shown({ nodeId, size, etag = '', sha256 = '', crc64 = '', version }: UploadResult): object {
+  return { nodeId, size, etag, sha256, crc64, version };
 }
 
 function receipt(

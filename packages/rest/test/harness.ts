@@ -9,7 +9,9 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import Fastify from 'fastify';
 import { silentLogger } from '@sluice/base';
-import { openRecords, type Records } from '@sluice/records';
+import { applyEvent, Cache } from '@sluice/cache';
+import { CachedReads, eventsOfChange } from '@sluice/reads';
+import { openRecords, type Change, type Records } from '@sluice/records';
 import { DiskStore, type ObjectStore } from '@sluice/store';
 import { startPostgres, startRedis, type PostgresServer, type RedisServer } from '@sluice/testbed';
 import { Uploads, type Hooks, type Settings } from '@sluice/upload';
@@ -75,14 +77,18 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
   const { redis, postgres } = await servers();
   const folder = mkdtempSync(join(tmpdir(), 'sluice-rest-'));
   const disk = new DiskStore({ folder, fsync: false });
-  const records = await openRecords({ url: await postgres.createDatabase() });
+  const prefix = `rest-${randomBytes(4).toString('hex')}`;
+  // Every test reads through the cache, as the server does: what a test has written it must see.
+  const cache = new Cache({ redis: redis.url, prefix, patienceMs: 10_000 });
+  const onChange = async (change: Change) => void (await applyEvent(cache, ...eventsOfChange(change)));
+  const records = await openRecords({ url: await postgres.createDatabase(), onChange });
   for (const tenant of options.tenants ?? ['default'])
     await records.drives.create({ tenant, name: 'main', bucket: 'disk', prefix: `${tenant}/main/` });
   const uploads = new Uploads({
     redis: redis.url,
     records,
     storeOf: options.store ?? disk,
-    settings: { prefix: `rest-${randomBytes(4).toString('hex')}`, ...options.settings },
+    settings: { prefix, ...options.settings },
     ...(options.hooks && { hooks: options.hooks }),
   });
   await uploads.start();
@@ -100,6 +106,7 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
   await server.register(rest, {
     uploads,
     records,
+    reads: new CachedReads(cache, records),
     storeOf: () => options.store ?? options.storeOf?.(disk) ?? disk,
     access,
     defaultBucket: 'disk',
@@ -114,6 +121,7 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
     await server.close();
     await uploads.stop();
     await records.close();
+    cache.close();
     rmSync(folder, { recursive: true, force: true });
   };
   if (t === 'file') closings.push(close);

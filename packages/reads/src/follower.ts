@@ -1,0 +1,92 @@
+// Follows the published events and invalidates what they change, in case that their writer died before it could. How far it has come is
+// kept in Redis, and moves on only when Redis has confirmed the invalidation: after a crash or an outage it begins where it stopped.
+// Several processes may follow; what one has done, the other does in vain.
+import { setTimeout as pause } from 'node:timers/promises';
+import { silentLogger, type Logger } from '@sluice/base';
+import { applyEvent, type Cache } from '@sluice/cache';
+import { followerKey, readEvents, type StreamEvent } from '@sluice/events';
+import type { RedisLink } from '@sluice/redis';
+import { eventsOfMessage } from './changes.js';
+
+const blockMs = 2_000;
+const atOnce = 500;
+const firstPauseMs = 100;
+const longestPauseMs = 5_000;
+
+export interface ChangeFollowerOptions {
+  cache: Cache;
+  /** Where the events are. It waits there for news: a link of its own. */
+  redis: RedisLink;
+  prefix?: string;
+  logger?: Logger;
+}
+
+export class ChangeFollower {
+  readonly #options: ChangeFollowerOptions;
+  readonly #logger: Logger;
+  readonly #key: string;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> | undefined;
+  #applied = 0;
+
+  constructor(options: ChangeFollowerOptions) {
+    this.#options = options;
+    this.#logger = options.logger ?? silentLogger;
+    this.#key = followerKey('cache', options.prefix);
+  }
+
+  /** Events that were applied by this process. */
+  get applied(): number {
+    return this.#applied;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#options.redis.close();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    let pauseMs = firstPauseMs;
+    while (!signal.aborted) {
+      try {
+        await this.#step();
+        pauseMs = firstPauseMs;
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#logger.warn({ err: error }, 'the cache cannot follow the events now; it tries again');
+        await pause(pauseMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
+        pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+      }
+    }
+  }
+
+  async #step(): Promise<void> {
+    const { redis, prefix } = this.#options;
+    const kept = (await redis.call('GET', [this.#key])) as Buffer | null;
+    const after = kept === null ? '0' : String(kept);
+    const events = await readEvents({
+      redis,
+      after,
+      limit: atOnce,
+      blockMs,
+      ...(prefix !== undefined && { prefix }),
+    });
+    if (events.length === 0) return;
+    await this.#apply(events);
+    await redis.call('SET', [this.#key, events.at(-1)!.cursor]);
+    this.#applied += events.length;
+  }
+
+  async #apply(events: readonly StreamEvent[]): Promise<void> {
+    const changes = events.flatMap(({ topic, value }) => eventsOfMessage(topic, value));
+    if (changes.length === 0) return;
+    const outcome = await applyEvent(this.#options.cache, ...changes);
+    if (outcome !== 'applied') throw new Error('the Redis of the cache cannot be reached');
+  }
+}
