@@ -36,7 +36,7 @@ export class CacheFamily<K, V> {
     return this.family.name;
   }
 
-  /** The value: from this process, from Redis, or loaded once for everybody. It is frozen: others have the same. */
+  /** The value: from this process, from Redis, or loaded once for everybody. Others may have the same: then it is frozen. */
   get(key: K): Promise<V> {
     const name = valueName(this.family, key);
     if (this.family.nearMs > 0) {

@@ -105,7 +105,8 @@ export class Lookup<K> implements Reading {
   }
 
   #finish(verdict: Verdict, bytes: number, read: Read): void {
-    if (verdict.kind !== 'missing') deepFreeze(verdict.envelope.v);
+    // Without copies each reader has parsed a value of its own, with which it may do as it likes.
+    if (verdict.kind !== 'missing' && this.#family.nearMs > 0) deepFreeze(verdict.envelope.v);
     if (verdict.kind === 'fresh' && !verdict.isDue && this.#family.nearMs > 0) {
       this.#keepCopy(verdict.envelope, verdict.remainingMs, bytes, read);
     }
