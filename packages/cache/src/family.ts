@@ -170,13 +170,13 @@ export class CacheFamily<K, V> {
     return new Promise((resolve) => {
       const found: Found[] = [];
       let left = places.length;
-      places.forEach((place, index) => {
+      for (const [index, place] of places.entries()) {
         this.#look(place, (one) => {
           found[index] = one;
           left -= 1;
           if (left === 0) resolve(found);
         });
-      });
+      }
     });
   }
 

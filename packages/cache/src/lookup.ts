@@ -17,6 +17,8 @@ export interface Place<K> {
 
 export type Found = Verdict | { kind: 'away' };
 
+const none: readonly string[] = [];
+
 export class Lookup<K> implements Reading {
   readonly valueKey: string;
   readonly generationKeys: readonly string[];
@@ -41,7 +43,7 @@ export class Lookup<K> implements Reading {
     this.#done = done;
     this.valueKey = engine.keys.value(place.name);
     this.generationKeys =
-      place.groups.length === 0 ? [] : place.groups.map((group) => engine.keys.generation(group));
+      place.groups.length === 0 ? none : place.groups.map((group) => engine.keys.generation(group));
   }
 
   /** Asks, unless there is nobody to ask or the answer must not be believed. */
