@@ -9,7 +9,7 @@ export async function openCacheable({ url, near, load }: ContenderOptions): Prom
   const redis = new KeyvRedis(url, { namespace: 'cacheable' });
   redis.on('error', () => {});
   const options = near ? { secondary: redis } : { primary: redis };
-  const cache = new Cacheable({ ...options, ttl: TTL_MS } as ConstructorParameters<typeof Cacheable>[0]);
+  const cache = new Cacheable({ ...options, ttl: TTL_MS });
   cache.on('error', () => {});
   return {
     get: (key) => cache.getOrSet(key, () => load(key), { ttl: TTL_MS }),

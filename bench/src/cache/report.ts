@@ -27,7 +27,7 @@ const RECOVERED_MS_AT_MOST = 2_000;
 
 /** A system that was left out of the run is null. */
 export function toJson(findings: Findings): Record<string, unknown> {
-  const timed = (values: PerContender<number[]>, digits: number, more: ('raw' | never)[] = []) =>
+  const timed = (values: PerContender<number[]>, digits: number, more: 'raw'[] = []) =>
     Object.fromEntries([...SYSTEMS, ...more].map((name) => [name, rounded(middle(values[name]), digits)]));
   const counted = (values: PerContender<number>, digits: number) =>
     Object.fromEntries(SYSTEMS.map((name) => [name, rounded(values[name] ?? Number.NaN, digits)]));

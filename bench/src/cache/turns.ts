@@ -208,7 +208,7 @@ async function recover(
     for (let i = 0; performance.now() - startedAt < limitMs; i++) {
       const before = loads();
       await cache.get(`after-${i}`);
-      const isStored = ((await client.dbsize()) as number) > 0;
+      const isStored = (await client.dbsize()) > 0;
       await cache.get(`after-${i}`);
       if (isStored && loads() - before === 1) return performance.now() - startedAt;
       await sleep(5);

@@ -104,7 +104,7 @@ export class Channel {
         },
         (error: unknown) => {
           // A refusal (no memory, no rights) is an answer: Redis is there.
-          if (settle(!isSluiceError(error, 'REDIS_UNAVAILABLE'))) reject(error as Error);
+          if (settle(!isSluiceError(error, 'REDIS_UNAVAILABLE'))) reject(error);
         },
       );
     });

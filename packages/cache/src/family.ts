@@ -29,14 +29,14 @@ export class CacheFamily<K, V> {
   constructor(engine: Engine, family: Family<K, V>) {
     this.#engine = engine;
     this.family = family;
-    this.#flights = new Flights(engine, family as Family<K, unknown>, this.#counts);
+    this.#flights = new Flights(engine, family, this.#counts);
   }
 
   get name(): string {
     return this.family.name;
   }
 
-  /** The value: from this process, from Redis, or loaded once for everybody. It is frozen: others have the same. */
+  /** The value: from this process, from Redis, or loaded once for everybody. Others may have the same: then it is frozen. */
   get(key: K): Promise<V> {
     const name = valueName(this.family, key);
     if (this.family.nearMs > 0) {
@@ -51,7 +51,7 @@ export class CacheFamily<K, V> {
 
   /** The values in the order of the keys: one MGET, and one call of the batch loader for what is missing. */
   async getMany(keys: readonly K[]): Promise<V[]> {
-    const values = new Array<unknown>(keys.length);
+    const values: unknown[] = [];
     const places: { place: Place<K>; index: number }[] = [];
     for (let index = 0; index < keys.length; index++) {
       const key = keys[index]!;
@@ -168,20 +168,20 @@ export class CacheFamily<K, V> {
 
   #lookAll(places: readonly Place<K>[]): Promise<Found[]> {
     return new Promise((resolve) => {
-      const found = new Array<Found>(places.length);
+      const found: Found[] = [];
       let left = places.length;
-      places.forEach((place, index) => {
+      for (const [index, place] of places.entries()) {
         this.#look(place, (one) => {
           found[index] = one;
           left -= 1;
           if (left === 0) resolve(found);
         });
-      });
+      }
     });
   }
 
   #look(place: Place<K>, done: (found: Found) => void): void {
-    new Lookup(this.#engine, this.family as Family<K, unknown>, this.#counts, place, done).start();
+    new Lookup(this.#engine, this.family, this.#counts, place, done).start();
   }
 
   /** Counts what was found, and begins a refresh where one is due. */

@@ -159,7 +159,7 @@ export class Flights<K> {
 
   async #fly(flights: readonly Flight<K>[]): Promise<void> {
     const grips = await Promise.all(
-      flights.map((flight): Grip | Promise<Grip> =>
+      flights.map(async (flight): Promise<Grip> =>
         flight.isAway ? { kind: 'away' } : this.#grip(flight.place, false, flight.replaces),
       ),
     );

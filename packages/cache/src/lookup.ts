@@ -17,6 +17,8 @@ export interface Place<K> {
 
 export type Found = Verdict | { kind: 'away' };
 
+const none: readonly string[] = [];
+
 export class Lookup<K> implements Reading {
   readonly valueKey: string;
   readonly generationKeys: readonly string[];
@@ -41,7 +43,7 @@ export class Lookup<K> implements Reading {
     this.#done = done;
     this.valueKey = engine.keys.value(place.name);
     this.generationKeys =
-      place.groups.length === 0 ? [] : place.groups.map((group) => engine.keys.generation(group));
+      place.groups.length === 0 ? none : place.groups.map((group) => engine.keys.generation(group));
   }
 
   /** Asks, unless there is nobody to ask or the answer must not be believed. */
@@ -105,7 +107,8 @@ export class Lookup<K> implements Reading {
   }
 
   #finish(verdict: Verdict, bytes: number, read: Read): void {
-    if (verdict.kind !== 'missing') deepFreeze(verdict.envelope.v);
+    // Without copies each reader has parsed a value of its own, with which it may do as it likes.
+    if (verdict.kind !== 'missing' && this.#family.nearMs > 0) deepFreeze(verdict.envelope.v);
     if (verdict.kind === 'fresh' && !verdict.isDue && this.#family.nearMs > 0) {
       this.#keepCopy(verdict.envelope, verdict.remainingMs, bytes, read);
     }

@@ -28,7 +28,9 @@ export interface Reading {
 export class Read {
   readonly keys: string[] = [];
   readonly readings: Reading[] = [];
-  readonly places = new Map<string, number>();
+  /** Where in the list the value of each reading is. */
+  readonly places: number[] = [];
+  readonly #known = new Map<string, number>();
   changed: Set<string> | undefined;
   /** When it was sent: monotonic, and in the order of everything that this process does. */
   sentMs = 0;
@@ -38,7 +40,7 @@ export class Read {
 
   add(reading: Reading): void {
     this.readings.push(reading);
-    this.#place(reading.valueKey);
+    this.places.push(this.#place(reading.valueKey));
     for (const key of reading.generationKeys) this.#place(key);
   }
 
@@ -49,10 +51,15 @@ export class Read {
     return !changed.has(reading.valueKey) && !reading.generationKeys.some((key) => changed.has(key));
   }
 
-  #place(key: string): void {
-    if (this.places.has(key)) return;
-    this.places.set(key, this.keys.length);
-    this.keys.push(key);
+  placeOf(key: string): number {
+    return this.#known.get(key)!;
+  }
+
+  #place(key: string): number {
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    this.#known.set(key, this.keys.length);
+    return this.keys.push(key) - 1;
   }
 }
 
@@ -110,18 +117,24 @@ export class Reader {
       return;
     }
     this.#underWay.delete(read);
-    for (const reading of read.readings) deliver(reading, read, values);
+    for (let i = 0; i < read.readings.length; i++) {
+      deliver(read.readings[i]!, read, values[read.places[i]!]!, values);
+    }
   }
 }
 
-function deliver(reading: Reading, read: Read, values: readonly (Buffer | null | Error)[]): void {
-  const { valueKey, generationKeys } = reading;
-  const value = values[read.places.get(valueKey)!]!;
+function deliver(
+  reading: Reading,
+  read: Read,
+  value: Buffer | null | Error,
+  values: readonly (Buffer | null | Error)[],
+): void {
+  const { generationKeys } = reading;
   if (value instanceof Error) return reading.fail(value);
   if (generationKeys.length === 0) return reading.answer(value, none, read);
   const generations: (Buffer | null)[] = [];
   for (const key of generationKeys) {
-    const generation = values[read.places.get(key)!]!;
+    const generation = values[read.placeOf(key)]!;
     if (generation instanceof Error) return reading.fail(generation);
     generations.push(generation);
   }

@@ -25,7 +25,13 @@ async function ownRedis(t: TestContext): Promise<RedisServer> {
   return redis;
 }
 
-const outages = [
+interface Outage {
+  name: string;
+  begin: (redis: RedisServer) => Promise<void> | void;
+  end: (redis: RedisServer) => Promise<void> | void;
+}
+
+const outages: Outage[] = [
   {
     name: 'killed',
     begin: (redis: RedisServer) => redis.kill9(),
