@@ -35,7 +35,7 @@ interface Service {
   tenant: string;
   prefix: string;
   /** One that tells of its changes, as a server does; or one that dies before it can. */
-  open(options?: { tells?: boolean }): Promise<Process>;
+  open: (options?: { tells?: boolean }) => Promise<Process>;
 }
 
 async function service(t: TestContext): Promise<Service> {
@@ -71,7 +71,7 @@ test('a file is read from the records once, and a change is seen by whoever asks
   const [one, two] = [await open(), await open()];
   const { node } = await store(one, tenant, 'in/a', 'v1');
   for (const { reads } of [one, two, one, two]) {
-    const found = await reads.nodeAt(tenant, drive, 'in/a');
+    const found = (await reads.nodeAt(tenant, drive, 'in/a'))!;
     // Where there is nothing, JSON has no field.
     const known = (await one.records.nodes.get(tenant, node!.id))!;
     assert.deepEqual(
@@ -79,8 +79,8 @@ test('a file is read from the records once, and a change is seen by whoever asks
       Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined)),
     );
     assert.deepEqual(await reads.node(tenant, node!.id), found);
-    assert.equal((await reads.drive(tenant, drive))?.id, found!.driveId);
-    assert.equal((await reads.driveById(tenant, found!.driveId))?.name, drive);
+    assert.equal((await reads.drive(tenant, drive))?.id, found.driveId);
+    assert.equal((await reads.driveById(tenant, found.driveId))?.name, drive);
   }
   for (const family of ['node', 'node:at', 'drive', 'drive:id'])
     assert.equal(loadsOf(one, family) + loadsOf(two, family), 1, family);
