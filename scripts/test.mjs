@@ -75,6 +75,9 @@ async function runTests() {
     { files: files.filter((file) => !isAlone(file)), concurrency: CONCURRENCY },
     { files: files.filter(isAlone), concurrency: 1 },
   ];
+  // Tests kill processes, not machines: what their servers write may lie in memory, where no slow disk makes them late.
+  const { keepTemporaryFilesInMemory } = await import('../packages/testbed/dist/src/memoryDisk.js');
+  keepTemporaryFilesInMemory();
   const tempFolder = mkdtempSync(join(tmpdir(), 'sluice-test-'));
   for (const [index, group] of groups.entries()) {
     if (group.files.length === 0 || failures.includes('interrupted')) continue;
