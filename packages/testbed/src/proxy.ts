@@ -67,8 +67,7 @@ class Link {
   ) {}
 
   cut(): void {
-    this.client.resetAndDestroy();
-    this.server.resetAndDestroy();
+    for (const socket of [this.client, this.server]) if (!socket.destroyed) socket.resetAndDestroy();
   }
 }
 
