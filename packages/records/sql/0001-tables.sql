@@ -75,13 +75,17 @@ CREATE TABLE uploads (
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   ended_at timestamptz,
   reason text,
-  result jsonb
+  result jsonb,
+  if_match text[], -- ETags one of which the file to be replaced must have
+  claimed_size bigint -- of one that did not declare its size: what it has claimed of its tenant's quota
 );
 CREATE UNIQUE INDEX uploads_idempotency ON uploads (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL;
 -- Only what is open is looked for by anything but its id: uploads that ended cost these indexes nothing.
 CREATE INDEX uploads_open_tenant ON uploads (tenant) WHERE status = 'OPEN';
 CREATE INDEX uploads_open_age ON uploads (created_at) WHERE status = 'OPEN';
 CREATE INDEX uploads_open_node ON uploads (node_id) WHERE status = 'OPEN';
+-- Those that ended long ago are removed, oldest first.
+CREATE INDEX uploads_ended ON uploads (ended_at) WHERE status <> 'OPEN';
 
 -- A row leaves the outbox when its event was published. The table is small and restless: vacuum it by count, not by share.
 CREATE TABLE outbox (

@@ -157,7 +157,7 @@ BEGIN
     PERFORM sluice_refuse('FILE_TOO_LARGE', jsonb_build_object('size', more_bytes, 'limit', limits->'maxFileBytes'));
   END IF;
   IF limits->>'maxBytes' IS NULL AND limits->>'maxOpenUploads' IS NULL THEN RETURN; END IF;
-  SELECT count(*), coalesce(sum(declared_size), 0) INTO opened, expected
+  SELECT count(*), coalesce(sum(coalesce(declared_size, claimed_size)), 0) INTO opened, expected
     FROM uploads WHERE tenant = of_tenant AND status = 'OPEN' AND id <> except_upload;
   IF opened >= (limits->>'maxOpenUploads')::bigint THEN
     PERFORM sluice_refuse('TOO_MANY_UPLOADS', jsonb_build_object('open', opened, 'limit', limits->'maxOpenUploads'));
@@ -167,6 +167,54 @@ BEGIN
     PERFORM sluice_refuse('QUOTA_EXCEEDED', jsonb_build_object(
       'used', stored, 'open', expected, 'size', more_bytes, 'limit', limits->'maxBytes'));
   END IF;
+END $$;
+
+-- Sets room for so many bytes of one upload aside, and says for how many there is now. With plenty of room it is a step more than was
+-- asked for, so that most chunks need not ask; where it gets narrow it is exact.
+CREATE FUNCTION sluice_claim(p jsonb) RETURNS jsonb LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  step constant bigint := 64 * 1024 * 1024;
+  plenty constant bigint := 64 * step;
+  upload uploads;
+  wanted bigint := (p->>'bytes')::bigint;
+  most bigint := (p->>'maxBytes')::bigint;
+  stored bigint;
+  expected bigint;
+BEGIN
+  PERFORM sluice_lock_tenant((SELECT tenant FROM uploads WHERE id = p->>'id'));
+  upload := sluice_lock_upload(p->>'id');
+  IF upload.status <> 'OPEN' THEN
+    PERFORM sluice_refuse('UPLOAD_ENDED', jsonb_build_object('upload', upload.id, 'status', upload.status));
+  END IF;
+  IF coalesce(upload.declared_size, upload.claimed_size, 0) >= wanted THEN
+    RETURN to_jsonb(coalesce(upload.declared_size, upload.claimed_size, 0));
+  END IF;
+  SELECT coalesce(sum(coalesce(declared_size, claimed_size)), 0) INTO expected
+    FROM uploads WHERE tenant = upload.tenant AND status = 'OPEN' AND id <> upload.id;
+  SELECT coalesce(sum(bytes), 0) INTO stored FROM usage WHERE tenant = upload.tenant;
+  IF stored + expected + wanted > most THEN
+    PERFORM sluice_refuse('QUOTA_EXCEEDED', jsonb_build_object(
+      'used', stored, 'open', expected, 'size', wanted, 'limit', most));
+  END IF;
+  IF most - stored - expected - wanted >= plenty THEN wanted := wanted + step; END IF;
+  UPDATE uploads SET claimed_size = wanted WHERE id = upload.id;
+  RETURN to_jsonb(wanted);
+END $$;
+
+-- Conditions: a file is replaced or removed only while it is the one that was asked for. They are checked where the node is locked: before
+-- the bytes of an upload come, for a quick refusal, and again in the transaction that makes it the file.
+CREATE FUNCTION sluice_texts(list jsonb) RETURNS text[] LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN ARRAY(SELECT jsonb_array_elements_text(list));
+END $$;
+
+-- `wanted` are ETags without quotation marks, as some stores write them; `*` is any file that was ever ACTIVE.
+CREATE FUNCTION sluice_match(node nodes, wanted text[], node_path text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF coalesce(node.type = 'FILE' AND node.version > 0 AND ('*' = ANY (wanted) OR btrim(node.etag, '"') = ANY (wanted)), false) THEN
+    RETURN;
+  END IF;
+  PERFORM sluice_refuse('PRECONDITION_FAILED', jsonb_build_object('path', node_path));
 END $$;
 
 -- Where the upload leads: its folder is made, the node at its path is locked, and everything is checked that can be
@@ -195,6 +243,7 @@ BEGIN
   IF node.type = 'FOLDER' OR (node.version > 0 AND p->>'ifExists' = 'fail') THEN
     PERFORM sluice_refuse('NODE_EXISTS', jsonb_build_object('path', upload.path, 'node', node.id));
   END IF;
+  IF p->'ifMatch' IS NOT NULL THEN PERFORM sluice_match(node, sluice_texts(p->'ifMatch'), upload.path); END IF;
   IF p->>'clientNodeId' IS NOT NULL THEN
     SELECT * INTO named FROM nodes
       WHERE drive_id = drive.id AND client_node_id = p->>'clientNodeId' AND client_node_id IS NOT NULL;
@@ -208,6 +257,7 @@ BEGIN
     p->>'clientNodeId', p->>'idempotencyKey', p->>'requestDigest', coalesce(node.version, 0) > 0,
     CASE WHEN node.version > 0 THEN node.version END, 0, clock_timestamp()
   INTO upload;
+  IF p->'ifMatch' IS NOT NULL THEN upload.if_match := sluice_texts(p->'ifMatch'); END IF;
   RETURN upload;
 END $$;
 
@@ -280,6 +330,7 @@ BEGIN
   IF before.type = 'FOLDER' OR (before.version > 0 AND upload.if_exists = 'fail') THEN
     PERFORM sluice_refuse('NODE_EXISTS', jsonb_build_object('path', before.path, 'node', before.id));
   END IF;
+  IF upload.if_match IS NOT NULL THEN PERFORM sluice_match(before, upload.if_match, upload.path); END IF;
   IF before.id IS NULL THEN
     INSERT INTO nodes (id, tenant, owner, drive_id, parent_id, type, name, path, content_type, size, object_key, etag, sha256,
       crc64, status, metadata, client_node_id, version)

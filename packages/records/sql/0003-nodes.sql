@@ -119,8 +119,13 @@ BEGIN
     ids := coalesce(ids, '{}') || top.id;
   END IF;
   PERFORM 1 FROM uploads WHERE status = 'OPEN' AND node_id = ANY (ids) ORDER BY id FOR UPDATE;
+  IF p->'ifMatch' IS NOT NULL THEN
+    SELECT * INTO gone FROM nodes WHERE id = top.id FOR UPDATE;
+    PERFORM sluice_match(gone, sluice_texts(p->'ifMatch'), top.path);
+  END IF;
   FOR gone IN DELETE FROM nodes WHERE id = ANY (ids) RETURNING * LOOP
     removed := removed + 1;
+    IF gone.id = top.id THEN top := gone; END IF;
     UPDATE uploads SET base_version = gone.version WHERE status = 'OPEN' AND node_id = gone.id;
     IF gone.type = 'FILE' AND gone.version > 0 THEN
       bytes := bytes + gone.size;
@@ -134,7 +139,8 @@ BEGIN
     END IF;
   END LOOP;
   IF files > 0 THEN PERFORM sluice_use(drive.tenant, -bytes, -files); END IF;
-  RETURN jsonb_build_object('deleted', removed, 'objectKeys', to_jsonb(keys));
+  RETURN jsonb_build_object('deleted', removed, 'objectKeys', to_jsonb(keys),
+    'path', top.path, 'drive', drive.name, 'isFolder', top.type = 'FOLDER');
 END $$;
 
 CREATE FUNCTION sluice_delete_drive(of_tenant text, drive_name text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -149,5 +155,8 @@ BEGIN
     PERFORM sluice_refuse('DRIVE_NOT_EMPTY', jsonb_build_object('drive', drive_name));
   END IF;
   DELETE FROM drives WHERE id = drive.id;
-  RETURN FOUND;
+  IF NOT FOUND THEN RETURN false; END IF;
+  PERFORM sluice_emit(drive.id::text || ':deleted', 'repository.drives.deleted', drive.id,
+    jsonb_build_object('tenant', of_tenant, 'drive', drive_name));
+  RETURN true;
 END $$;
