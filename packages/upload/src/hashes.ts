@@ -1,6 +1,9 @@
 // The SHA-256 of whole files, computed in passing. SHA-256 needs the bytes in order, and chunks come in parallel; those that are a
 // little early are remembered until their turn, within a bound on the memory of all uploads together. Whoever is too far ahead,
 // meets a gap, or is served by several instances has no digest in the end: then the object is read back once, when it is complete.
+//
+// Bytes pass before they are committed, and a commit may be refused: another process may have brought other bytes for the same chunk.
+// So the digest is given to the last request only, when all others have been committed; a refusal spoils it for good.
 import { createHash, type Hash } from 'node:crypto';
 
 /** For all uploads of this process together. */
@@ -17,23 +20,50 @@ interface Run {
   touchedMs: number;
 }
 
+/** A request that brings a range of bytes. */
+export interface Passage {
+  from: number;
+  to: number;
+  /** Its bytes are there; it waits for nothing but its commit. */
+  isCommitting: boolean;
+  ended: Promise<void>;
+  end: () => void;
+}
+
 export class PassingHashes {
   readonly #runs = new Map<string, Run | undefined>();
   /** Ranges of bytes that requests are bringing now. */
-  readonly #coming = new Map<string, Set<{ from: number; to: number }>>();
+  readonly #coming = new Map<string, Set<Passage>>();
   #aheadBytes = 0;
 
-  /** A request begins to bring a range; returns what ends it. Two that bring the same bytes at once may bring different ones. */
-  begin(id: string, from: number, length: number): () => void {
-    const range = { from, to: from + length };
+  /** A request begins to bring a range; `end` ends it. Two that bring the same bytes at once may bring different ones. */
+  begin(id: string, from: number, length: number): Passage {
     const coming = this.#coming.get(id) ?? new Set();
     this.#coming.set(id, coming);
-    if ([...coming].some((other) => other.from < range.to && other.to > range.from)) this.spoil(id);
-    coming.add(range);
-    return () => {
-      coming.delete(range);
+    let tell: () => void = () => {};
+    const ended = new Promise<void>((resolve) => (tell = resolve));
+    const end = (): void => {
+      coming.delete(passage);
       if (coming.size === 0 && this.#coming.get(id) === coming) this.#coming.delete(id);
+      tell();
     };
+    const passage: Passage = { from, to: from + length, isCommitting: false, ended, end };
+    if ([...coming].some((other) => other.from < passage.to && other.to > passage.from)) this.spoil(id);
+    coming.add(passage);
+    return passage;
+  }
+
+  /**
+   * The digest in hex for the commit of this passage, if exactly the first `size` bytes have passed and everybody else's are committed.
+   * Of several that are at their commits the last waits for the others; they do not wait for it.
+   */
+  async digestFor(passage: Passage, id: string, size: number): Promise<string | undefined> {
+    passage.isCommitting = true;
+    if (this.#runs.get(id)?.position !== size) return undefined;
+    const others = [...(this.#coming.get(id) ?? [])].filter((other) => other !== passage);
+    if (others.some(({ isCommitting }) => !isCommitting)) return undefined;
+    await Promise.all(others.map(({ ended }) => ended));
+    return this.#digest(id, size);
   }
 
   /** The bytes at `offset` are passing by. Every chunk is passed once, each of its pieces in order. */
@@ -54,8 +84,12 @@ export class PassingHashes {
     this.#runs.set(id, undefined);
   }
 
-  /** The digest in hex, if exactly the first `size` bytes have passed. */
+  /** The digest in hex, if exactly the first `size` bytes have passed and nobody is bringing any. */
   digest(id: string, size: number): string | undefined {
+    return this.#coming.has(id) ? undefined : this.#digest(id, size);
+  }
+
+  #digest(id: string, size: number): string | undefined {
     const run = this.#runs.get(id);
     return run?.position === size ? run.hash.copy().digest('hex') : undefined;
   }

@@ -20,6 +20,7 @@ import { BodyReader, type Source } from './body.js';
 import { Declared, type Digest } from './digest.js';
 import { keysFor, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
+import type { Passage } from './hashes.js';
 import { tellUploading } from './nodeStatus.js';
 import { crcOfBody, Placement, type Placed, type Placing } from './place.js';
 import { claimRoom } from './quota.js';
@@ -55,9 +56,9 @@ export async function receive(
   const declared = digest && new Declared(digest);
   const body = new BodyReader(source, engine.settings.slowMs, watch(engine, id, chunk, declared));
   const placement = new Placement(engine, state, body);
-  const passing = chunk.offset === undefined ? undefined : engine.hashes.begin(id, chunk.offset, length);
+  const passage = chunk.offset === undefined ? undefined : engine.hashes.begin(id, chunk.offset, length);
   try {
-    const receipt = await take(engine, state, chunk, body, placement, declared);
+    const receipt = await take(engine, state, chunk, body, placement, declared, passage);
     engine.metrics.chunkReceived(performance.now() - began, length);
     return receipt;
   } catch (error) {
@@ -66,7 +67,7 @@ export async function receive(
     await placement.giveBack();
     throw error;
   } finally {
-    passing?.();
+    passage?.end();
     body.close();
   }
 }
@@ -89,6 +90,7 @@ async function take(
   body: BodyReader,
   placement: Placement,
   declared: Declared | undefined,
+  passage: Passage | undefined,
 ): Promise<Receipt> {
   const known = await knownChunk(engine, state.id, chunk.name);
   if (known && 'crc64' in known) {
@@ -102,7 +104,7 @@ async function take(
   await refuseStored(engine, state, chunk, pieces);
   if (number === undefined && !declared && pieces.length > 0) {
     const small = inBufferable(pieces, engine.settings.preferredPartBytes);
-    return takeEach(engine, state, chunk, small, body, placement);
+    return takeEach(engine, state, chunk, small, body, placement, passage);
   }
 
   const placed: Placed[] = [];
@@ -115,7 +117,7 @@ async function take(
   await body.expectEnd(length);
   declared?.verify(crc64);
   failPoint('receive.placed');
-  return commit(engine, state, chunk, crc64, placed, placement);
+  return commit(engine, state, chunk, crc64, placed, placement, passage);
 }
 
 /** Piece by piece: each counts as soon as it is there. */
@@ -126,6 +128,7 @@ async function takeEach(
   pieces: Piece[],
   body: BodyReader,
   placement: Placement,
+  passage: Passage | undefined,
 ): Promise<Receipt> {
   const underWay = new Set<Promise<void>>();
   const receipts: Receipt[] = [];
@@ -146,7 +149,7 @@ async function takeEach(
     }
     await refuseStored(engine, state, own, [piece]);
     const placing = await placement.place(piece);
-    const settling = settle(own, placing, piece === pieces.at(-1))
+    const settling = settle(own, placing, piece === pieces.at(-1) ? [...underWay] : undefined)
       .catch((error: unknown) => {
         failure ??= error as Error;
       })
@@ -163,11 +166,15 @@ async function takeEach(
   const duplicate = receipts.every((receipt) => receipt.duplicate);
   return { ack, duplicate, state: receipts.at(-1)!.state };
 
-  async function settle(own: Chunk, placing: Placing, isEnd: boolean): Promise<void> {
+  /** `before` is given to the last piece: what is under way of the others. */
+  async function settle(own: Chunk, placing: Placing, before?: Promise<void>[]): Promise<void> {
     try {
       const placed = await placing.placed;
-      if (isEnd) await body.expectEnd(chunk.length);
-      receipts.push(await commit(engine, state, own, placing.crc64(), [placed], placement));
+      if (before) await body.expectEnd(chunk.length);
+      // Only when all the others are committed is the digest of what passed that of the file.
+      await Promise.all(before ?? []);
+      const whole = before && failure === undefined ? passage : undefined;
+      receipts.push(await commit(engine, state, own, placing.crc64(), [placed], placement, whole));
     } catch (error) {
       const arrived = isSluiceError(error, 'BODY_TOO_LONG') ? undefined : placing.wholeFrames?.();
       if (arrived && arrived.bytes < own.length) {
@@ -186,6 +193,7 @@ async function commit(
   crc64: bigint,
   placed: Placed[],
   placement: Placement,
+  passage?: Passage,
 ): Promise<Receipt> {
   const { id } = state;
   const size =
@@ -199,7 +207,7 @@ async function commit(
     crc64: hex(crc64),
     pieces: JSON.stringify(placed),
     last: chunk.last ? '1' : '',
-    sha256: (size !== undefined && engine.hashes.digest(id, size)) || '',
+    sha256: (size !== undefined && passage && (await engine.hashes.digestFor(passage, id, size))) || '',
     maxChunks: engine.settings.maxChunks,
     maxParts: engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix }).capabilities.maxParts,
     lookMs: Math.min(engine.settings.spillAfterMs, engine.settings.lookAgainMs),
@@ -248,6 +256,8 @@ async function refused(
   const name = nameOf(chunk);
   switch (word) {
     case 'DUPLICATE':
+      // Its checksum is the same, which is less than its digest.
+      engine.hashes.spoil(id);
       // Whoever committed it may have died before it could ask for what follows.
       await ask(engine, { do: 'tend', upload: id });
       return {
