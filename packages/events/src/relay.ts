@@ -17,6 +17,8 @@ import type { EventSink } from './sink.js';
 
 export const DEFAULT_BATCH = 500;
 const LOOK_EVERY_MS = 2_000;
+const WORTH_A_TRIP = 50;
+const GATHER_MS = 25;
 const TAKE_OVER_EVERY_MS = 1_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
@@ -126,6 +128,8 @@ export class Relay implements Service {
     this.recovered();
     await leadership.remove(events);
     this.published += events.length;
+    // Under load the next ones are there already; a moment later there are enough of them to be worth the trip.
+    if (events.length < WORTH_A_TRIP) await this.rest(GATHER_MS);
   }
 
   private wakeUp(): void {

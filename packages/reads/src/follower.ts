@@ -8,14 +8,15 @@ import { followerKey, readEvents, type StreamEvent } from '@sluice/events';
 import type { RedisLink } from '@sluice/redis';
 import { eventsOfMessage } from './changes.js';
 
-const blockMs = 2_000;
-const atOnce = 500;
+/** A safety net need not be quick: the writers have mostly told already, and many events at once cost as little as one. */
+const everyMs = 1_000;
+const atOnce = 1_000;
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
 export interface ChangeFollowerOptions {
   cache: Cache;
-  /** Where the events are. It waits there for news: a link of its own. */
+  /** Where the events are; closed by `stop`. */
   redis: RedisLink;
   prefix?: string;
   logger?: Logger;
@@ -55,8 +56,9 @@ export class ChangeFollower {
     let pauseMs = firstPauseMs;
     while (!signal.aborted) {
       try {
-        await this.#step();
+        const applied = await this.#step();
         pauseMs = firstPauseMs;
+        if (applied < atOnce) await pause(everyMs, undefined, { signal }).catch(() => {});
       } catch (error) {
         if (signal.aborted) return;
         this.#logger.warn({ err: error }, 'the cache cannot follow the events now; it tries again');
@@ -66,7 +68,8 @@ export class ChangeFollower {
     }
   }
 
-  async #step(): Promise<void> {
+  /** Returns how many events there were. */
+  async #step(): Promise<number> {
     const { redis, prefix } = this.#options;
     const kept = (await redis.call('GET', [this.#key])) as Buffer | null;
     const after = kept === null ? '0' : String(kept);
@@ -74,13 +77,13 @@ export class ChangeFollower {
       redis,
       after,
       limit: atOnce,
-      blockMs,
       ...(prefix !== undefined && { prefix }),
     });
-    if (events.length === 0) return;
+    if (events.length === 0) return 0;
     await this.#apply(events);
     await redis.call('SET', [this.#key, events.at(-1)!.cursor]);
     this.#applied += events.length;
+    return events.length;
   }
 
   async #apply(events: readonly StreamEvent[]): Promise<void> {

@@ -11,7 +11,7 @@ import { crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store
 import { BodyReader, type Source } from './body.js';
 import { resultOf } from './complete.js';
 import { completionErrors } from './completionErrors.js';
-import { defaultContentType, driveOf, keysFor, runScript, type Engine } from './engine.js';
+import { defaultContentType, driveOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
 import { cancel } from './end.js';
@@ -262,11 +262,7 @@ async function leaveNote(
 }
 
 async function removeNote(engine: Engine, id: string): Promise<void> {
-  const keys = keysFor(engine, id)!;
-  await Promise.all([
-    engine.redis.call('ZREM', [keys.attention, id]),
-    engine.redis.call('UNLINK', [keys.state]),
-  ]);
+  await runScript(engine, 'unnote', id, { id });
 }
 
 async function storeLarge(
