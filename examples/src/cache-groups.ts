@@ -2,7 +2,8 @@
 // Run it: node examples/dist/src/cache-groups.js redis://127.0.0.1:6379
 import { Cache, defineCache } from '@sluice/cache';
 
-const cache = new Cache({ redis: process.argv[2] ?? 'redis://127.0.0.1:6379', prefix: 'example-groups' });
+const redis = process.argv[2] ?? 'redis://127.0.0.1:6379';
+const cache = new Cache({ redis, prefix: 'example-groups', patienceMs: 1_000 });
 
 interface Search {
   job: string;
