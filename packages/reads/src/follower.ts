@@ -28,17 +28,11 @@ export class ChangeFollower {
   readonly #key: string;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  #applied = 0;
 
   constructor(options: ChangeFollowerOptions) {
     this.#options = options;
     this.#logger = options.logger ?? silentLogger;
     this.#key = followerKey('cache', options.prefix);
-  }
-
-  /** Events that were applied by this process. */
-  get applied(): number {
-    return this.#applied;
   }
 
   start(): void {
@@ -82,7 +76,6 @@ export class ChangeFollower {
     if (events.length === 0) return 0;
     await this.#apply(events);
     await redis.call('SET', [this.#key, events.at(-1)!.cursor]);
-    this.#applied += events.length;
     return events.length;
   }
 

@@ -1,7 +1,7 @@
 // Uploads over HTTP: begin, send, ask, finish, cancel, watch.
 import { isSluiceError } from '@sluice/base';
 import { checkName, checkPath, type UploadResult } from '@sluice/records';
-import { uploadErrors } from '@sluice/upload';
+import { isUploadId, uploadErrors } from '@sluice/upload';
 import { checkScope, checkType, limitsOf } from './access.js';
 import { bodyOf } from './body.js';
 import { restErrors } from './errors.js';
@@ -182,7 +182,7 @@ async function ownUpload({ params, principal, parts }: Call): Promise<string> {
 /** Long after its end the state of an upload is gone from Redis; the records still know what came of it. */
 async function endedUpload({ params, principal, parts }: Call): Promise<object | undefined> {
   const { tenant } = principal;
-  if (!/^\d+-[0-9a-f]{32}$/.test(params['id']!)) return undefined;
+  if (!isUploadId(params['id']!)) return undefined;
   const upload = await parts.reads.endedUpload(tenant, params['id']!);
   const drive = upload && (await parts.reads.driveById(tenant, upload.driveId));
   if (!upload || !drive) return undefined;

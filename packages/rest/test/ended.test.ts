@@ -36,3 +36,19 @@ test('how an upload ended is answered by the records when Redis has forgotten it
   assert.deepEqual([other.status, other.body.state, other.body.error.code], [200, 'CANCELLED', 'CANCELLED']);
   assert.equal((await api.call('GET', '/v1/uploads/0-00000000000000000000000000000000')).status, 404);
 });
+
+test('an upload of a higher partition is found in the records as well: its id is no decimal number', async (t) => {
+  const api = await startApi(t);
+  const id = `a-${'0'.repeat(32)}`;
+  const what = {
+    tenant: 'default',
+    drive: 'main',
+    path: 'c.txt',
+    objectKey: 'o',
+    ifExists: 'replace',
+  } as const;
+  await api.records.uploads.begin({ id, ...what });
+  await api.records.uploads.end({ id, status: 'CANCELLED', reason: 'enough' });
+  const { status, body } = await api.call('GET', `/v1/uploads/${id}`);
+  assert.deepEqual([status, body.state, body.path], [200, 'CANCELLED', 'c.txt']);
+});

@@ -12,5 +12,6 @@ export type { Progress } from './progress.js';
 export type { Range, Result, Status } from './state.js';
 export type { UploadView } from './status.js';
 export type { StoredFile } from './whole.js';
+export { isUploadId } from './keys.js';
 export { uploadErrors } from './errors.js';
 export { completionErrors } from './completionErrors.js';

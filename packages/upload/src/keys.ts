@@ -41,6 +41,10 @@ export function partitionOf(id: string): number | undefined {
   return text === undefined ? undefined : Number.parseInt(text, alphabet);
 }
 
+export function isUploadId(id: string): boolean {
+  return partitionOf(id) !== undefined;
+}
+
 export function keysOf(prefix: string, partition: number, id: string): UploadKeys {
   const shared = `${prefix}:{uploads:${partition}}:`;
   const entries = Object.entries(keyNames).map(([name, suffix]) => [
