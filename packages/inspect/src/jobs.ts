@@ -82,7 +82,8 @@ function textAt(data: unknown, path: readonly string[]): string | undefined {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
     value = (value as Record<string, unknown>)[name];
   }
-  return typeof value === 'object' || value === undefined ? undefined : String(value);
+  if (typeof value === 'string') return value;
+  return typeof value === 'number' || typeof value === 'boolean' || value === null ? `${value}` : undefined;
 }
 
 async function findById(
