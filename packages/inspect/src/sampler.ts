@@ -118,10 +118,18 @@ export class Sampler {
     this.#timer?.cancel();
     if (this.#watchers.size === 0 && !this.#options.roller) return;
     this.#timer = this.#clock.setTimer(() => {
-      void this.#look().finally(() => {
-        if (this.#running) this.#plan(this.#pauseMs());
-      });
+      void this.#lookAgain();
     }, delayMs);
+  }
+
+  /** Only what gives the queues can fail here; it may succeed next time. */
+  async #lookAgain(): Promise<void> {
+    try {
+      await this.#look();
+    } catch (error) {
+      this.#logger.error({ error }, 'no look could be taken');
+    }
+    if (this.#running) this.#plan(this.#pauseMs());
   }
 
   #pauseMs(): number {

@@ -150,3 +150,21 @@ test('a viewer that throws hurts nobody', async (t) => {
   inspect.watch(() => seen++);
   await eventually(() => seen >= 3);
 });
+
+test('a list of queues that cannot be given this time is asked for again', async (t) => {
+  const queue = bed.queue(t);
+  let asked = 0;
+  const queues = () => {
+    if (++asked < 3) throw new Error('not yet');
+    return [queue];
+  };
+  const inspect = new Inspect({ redis: bed.redis.url, queues, history: false });
+  t.after(() => inspect.close());
+  await assert.rejects(inspect.snapshot(), /not yet/);
+  await inspect.start();
+  let seen: Snapshot | undefined;
+  inspect.watch((snapshot) => {
+    seen = snapshot;
+  });
+  await eventually(() => seen?.queues.length === 1);
+});
