@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
 import { createChain, GiveUp } from '../src/index.js';
-import type { BrowseOptions, JobGlance, JobState, Queue } from '../src/index.js';
+import type { AnyQueue, BrowseOptions, JobGlance, JobState } from '../src/index.js';
 import { eventually, useRedis } from './setup.js';
 
 const bed = useRedis();
@@ -15,7 +15,7 @@ interface Walk {
   complete: boolean;
 }
 
-async function walk(queue: Queue, options: BrowseOptions): Promise<Walk> {
+async function walk(queue: AnyQueue, options: BrowseOptions): Promise<Walk> {
   const all: Walk = { items: [], scanned: 0, pages: 0, complete: false };
   for (let cursor: string | undefined; ;) {
     const page = await queue.browse({ ...options, ...(cursor !== undefined && { cursor }) });
@@ -105,7 +105,7 @@ test('jobs that are claimed between two pages hide no other', async (t) => {
     for (const { id } of page.items) left.add(id);
     cursor = page.cursor;
   }
-  const still = await walk(queue as Queue, { states: ['waiting'] });
+  const still = await walk(queue, { states: ['waiting'] });
   for (const { id } of still.items) assert.ok(left.has(id), id);
 });
 
