@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { isSluiceError } from '@sluice/base';
 import { errors } from './errors.js';
 import { benchCache } from './cache/suite.js';
+import { benchInspect } from './inspect/suite.js';
 import { benchQueue } from './queue/suite.js';
 import { benchUploads } from './uploads/suite.js';
 import { tuneUploads } from './uploads/tuning.js';
@@ -17,6 +18,7 @@ import type { BenchOptions } from './options.js';
 const SUITES: Record<string, (options: BenchOptions) => Promise<void>> = {
   queue: benchQueue,
   cache: benchCache,
+  inspect: benchInspect,
   uploads: benchUploads,
   uploadsTuning: tuneUploads,
 };

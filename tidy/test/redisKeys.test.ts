@@ -13,7 +13,13 @@ import { files, has, read, root } from './repository.js';
 const TYPES = ['STRING', 'LIST', 'SET', 'ZSET', 'HASH', 'STREAM'];
 const DOCUMENT = 'docs/redis-keys.md';
 /** Packages with keys, and the headings of their sections. */
-const PACKAGES = { queue: 'The queue', upload: 'Uploads', events: 'Events', cache: 'The cache' };
+const PACKAGES = {
+  queue: 'The queue',
+  upload: 'Uploads',
+  events: 'Events',
+  cache: 'The cache',
+  inspect: 'History',
+};
 type Package = keyof typeof PACKAGES;
 const packages = Object.keys(PACKAGES) as Package[];
 

@@ -1,6 +1,6 @@
 // @sluice/queue: a reliable queue on Redis.
 export { Queue } from './queue.js';
-export type { AddedJob, QueueOptions } from './queue.js';
+export type { AddedJob, AnyQueue, QueueOptions } from './queue.js';
 export type { AddOptions, Durability, FailurePolicy, JobRef, Priority } from './options.js';
 export { Job } from './job.js';
 export { Worker } from './worker.js';
@@ -20,7 +20,9 @@ export type {
 } from './dead.js';
 export type { Schedule, ScheduleOptions, Schedules } from './schedule.js';
 export type { ScheduleSpec } from './cron.js';
-export type { JobState, JobView, MinuteStats, QueueCounts } from './inspect.js';
+export type { JobState, JobView, MinuteStats, Percentiles, QueueCounts } from './inspect.js';
+export type { BrowseOptions, JobGlance, JobPage } from './browse.js';
+export type { Crew, CrewMember } from './crew.js';
 export type { RateLimit, Rules } from './rules.js';
 export { readRules } from './rules.js';
 export { createChain } from './chain.js';

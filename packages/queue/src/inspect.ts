@@ -114,6 +114,17 @@ export async function lookAtJob<Data = unknown, Result = unknown>(
   return null;
 }
 
+/** Who waits for a job, as the job's own partition knows it. */
+export async function readDependents(partitions: readonly Partition[], id: string): Promise<JobRef[]> {
+  for (const { link, keys } of partitions) {
+    const list = (await link.call('HGET', [keys.dependents, id])) as Buffer | null;
+    if (!list) continue;
+    const refs = (JSON.parse(list.toString()) as string[]).map(parseRef);
+    return refs.map(({ queue, id: waiting }) => ({ queue, id: waiting }));
+  }
+  return [];
+}
+
 export async function countJobs(partitions: readonly Partition[]): Promise<QueueCounts> {
   const all = await Promise.all(partitions.map(countPartition));
   const sum = (pick: (counts: QueueCounts) => number) =>

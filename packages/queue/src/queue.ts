@@ -6,13 +6,17 @@ import type { RedisTarget } from '@sluice/redis';
 import { checkBackoff, defaultAttempts, defaultBackoff } from './backoff.js';
 import { maxBaleLength, maxJobsPerBale } from './bale.js';
 import type { Backoff } from './backoff.js';
+import { browseJobs } from './browse.js';
+import type { BrowseOptions, JobPage } from './browse.js';
 import type { NewJob } from './call.js';
 import { deliverNotices, dependOn } from './chain.js';
 import { DeadLetters } from './dead.js';
+import { readCrew } from './crew.js';
+import type { Crew } from './crew.js';
 import { closeDurability, confirmCopies } from './durability.js';
 import { queueErrors } from './errors.js';
 import { IdMaker, stemOf } from './ids.js';
-import { countJobs, lookAtJob, readMinutes, waitForEnd } from './inspect.js';
+import { countJobs, lookAtJob, readDependents, readMinutes, waitForEnd } from './inspect.js';
 import type { JobView, MinuteStats, QueueCounts } from './inspect.js';
 import { toJson, writeEach } from './json.js';
 import { defaultPrefix, partitionKeys } from './keys.js';
@@ -189,6 +193,24 @@ export class Queue<Data = unknown, Result = unknown> {
   async job(id: string): Promise<JobView<Data, Result> | null> {
     await this.ready();
     return lookAtJob<Data, Result>(this.#likelyPartitions(id), id);
+  }
+
+  /** A page of jobs of some states; bounded, and the page says so. */
+  async browse(options: BrowseOptions<Data> = {}): Promise<JobPage<Data>> {
+    await this.ready();
+    return browseJobs<Data>(this.partitions, options);
+  }
+
+  /** The jobs that wait for this one; each of them says in `waitsFor` what it waits for. */
+  async dependents(id: string): Promise<JobRef[]> {
+    await this.ready();
+    return readDependents(this.#likelyPartitions(id), id);
+  }
+
+  /** The sessions of workers that hold a lease now. */
+  async crew(options: { limit?: number } = {}): Promise<Crew> {
+    await this.ready();
+    return readCrew(this.partitions, options.limit);
   }
 
   /** Resolves with the result once the job is done; rejects when it dies or is cancelled. Needs `keepResultMs` or an own id. */

@@ -252,6 +252,19 @@ export const scripts = {
     ['id'],
     ['bale', 'sheaf'],
   ),
+  browse: loadScript(
+    folder,
+    'browse',
+    [
+      ...(['sessions', 'rescuing', 'active', 'jobs'] as const),
+      ...waits,
+      ...(['suspects', 'groups', 'group', 'blocked'] as const),
+    ],
+    ['shelf', 'at', 'limit'],
+    ['bale', 'sheaf'],
+  ),
+  glance: loadScript(folder, 'glance', ['jobs', 'results'], ['ids', 'maxBytes'], ['bale']),
+  crew: loadScript(folder, 'crew', ['sessions', 'active'], ['limit'], ['bale', 'sheaf']),
   count: loadScript(
     folder,
     'count',

@@ -32,6 +32,7 @@ const scriptsOf: Record<Role, (keyof typeof scripts)[]> = {
   operator: [
     ...(['declare', 'rule', 'replay', 'discard', 'edit', 'deaths', 'letters', 'causes', 'expire'] as const),
     ...(['cancel', 'unblock', 'look', 'ask', 'count', 'schedule', 'unschedule', 'due'] as const),
+    ...(['browse', 'glance', 'crew'] as const),
   ],
 };
 

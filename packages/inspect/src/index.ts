@@ -1,0 +1,14 @@
+// @sluice/inspect: read-only questions about queues and Redis.
+export { Inspect } from './inspect.js';
+export type { InspectOptions, Overview, QueueDetail, ScheduleRow } from './inspect.js';
+export type { Problem, QueueSnapshot, Rates, SampleCost, Snapshot } from './snapshot.js';
+export type { RedisHealth } from './redisHealth.js';
+export type { Watcher } from './sampler.js';
+export type { Page } from './page.js';
+export type { JobQuestion, JobRow } from './jobs.js';
+export type { ChainJob, JobDetail, TimelineEntry } from './jobDetail.js';
+export type { DeadGroup, DeadGroups, DeadSummary } from './deadLetters.js';
+export type { WorkerRow } from './workers.js';
+export type { Series, SeriesPoint, SeriesQuestion } from './series.js';
+export type { QueueFigure, RedisFigure } from './figures.js';
+export { inspectErrors } from './errors.js';

@@ -1,0 +1,219 @@
+// The page that users read: every question that API, dashboard, CLI and metrics ask, each a short method that leads to the file which
+// answers it. Nothing here changes a job.
+import type { Logger } from '@sluice/base';
+import type { AnyQueue, QueueCounts, Rules, Schedule } from '@sluice/queue';
+import { readRules } from '@sluice/queue';
+import { RedisLink } from '@sluice/redis';
+import type { RedisTarget } from '@sluice/redis';
+import { findGroups, summariseDead } from './deadLetters.js';
+import type { DeadGroups, DeadSummary } from './deadLetters.js';
+import { inspectErrors } from './errors.js';
+import { History } from './history.js';
+import { describeJob } from './jobDetail.js';
+import type { JobDetail } from './jobDetail.js';
+import { findJobs } from './jobs.js';
+import type { JobQuestion, JobRow } from './jobs.js';
+import { defaultPrefix, inspectKeys } from './keys.js';
+import type { Page } from './page.js';
+import type { RedisHealth } from './redisHealth.js';
+import { Roller } from './roller.js';
+import { Sampler } from './sampler.js';
+import type { Watcher } from './sampler.js';
+import { readSeries } from './series.js';
+import type { Series, SeriesQuestion } from './series.js';
+import type { Problem, QueueSnapshot, Rates, SampleCost, Snapshot } from './snapshot.js';
+import { findWorkers } from './workers.js';
+import type { WorkerRow } from './workers.js';
+
+const maxSchedules = 1_000;
+const defaultGroups = 50;
+
+export interface InspectOptions {
+  /** Where the history is kept; mostly the Redis of the queues. Its health is what is shown. */
+  redis: string | RedisTarget;
+  prefix?: string;
+  /** The queues, or what gives them at any time. They stay their owner's. */
+  queues: readonly AnyQueue[] | (() => readonly AnyQueue[]);
+  /** How often a look is taken while somebody watches; 2 s. */
+  everyMs?: number;
+  /** Takes part in writing the history; true. */
+  history?: boolean;
+  logger?: Logger;
+}
+
+export interface Overview {
+  atMs: number;
+  queues: number;
+  workers: number;
+  counts: Pick<QueueCounts, 'waiting' | 'delayed' | 'blocked' | 'active' | 'dead' | 'done'>;
+  rates: Rates | null;
+  oldestWaitingMs: number;
+  redis: RedisHealth | null;
+  cost: SampleCost;
+  problems: (Problem & { queue?: string })[];
+}
+
+export interface QueueDetail extends QueueSnapshot {
+  partitions: number;
+  rules: Rules;
+  dead: DeadSummary;
+}
+
+export interface ScheduleRow extends Schedule<unknown> {
+  queue: string;
+}
+
+export class Inspect {
+  readonly #link: RedisLink;
+  readonly #history: History;
+  readonly #sampler: Sampler;
+  readonly #queues: () => readonly AnyQueue[];
+
+  constructor({ redis, prefix = defaultPrefix, queues, everyMs, history = true, logger }: InspectOptions) {
+    this.#link = new RedisLink(redis, { name: 'sluice-inspect' });
+    this.#history = new History(this.#link, inspectKeys(prefix));
+    this.#queues = typeof queues === 'function' ? queues : () => queues;
+    this.#sampler = new Sampler({
+      link: this.#link,
+      queues: this.#queues,
+      ...(everyMs !== undefined && { everyMs }),
+      ...(history && { roller: new Roller(this.#history) }),
+      ...(logger && { logger }),
+    });
+  }
+
+  /** Begins to sample: once a minute for the history, more often while somebody watches. */
+  start(): Promise<void> {
+    return this.#sampler.start();
+  }
+
+  /** Ends sampling and its connection; the queues stay open. */
+  async close(): Promise<void> {
+    await this.#sampler.stop();
+    this.#link.close();
+  }
+
+  /** Gets every snapshot from now on; all who watch get the same. Returns what ends it. Needs `start`. */
+  watch(watcher: Watcher): () => void {
+    return this.#sampler.watch(watcher);
+  }
+
+  /** The latest snapshot; a new look only when the last one is too old. */
+  snapshot(): Promise<Snapshot> {
+    return this.#sampler.latest();
+  }
+
+  async overview(): Promise<Overview> {
+    return summarise(await this.snapshot());
+  }
+
+  async queues(): Promise<QueueSnapshot[]> {
+    return (await this.snapshot()).queues;
+  }
+
+  /** One queue, with its rules and what died in it; null when it could not be read yet. */
+  async queue(name: string): Promise<QueueDetail | null> {
+    const queue = this.#named(name);
+    const [all, rules, dead] = await Promise.all([this.queues(), readRules(queue), summariseDead(queue)]);
+    const seen = all.find((candidate) => candidate.name === name);
+    return seen ? { ...seen, partitions: queue.partitions.length, rules, dead } : null;
+  }
+
+  /** Jobs by id, state, payload field, label or error. Bounded: a rare match may take several pages, some of them empty. */
+  jobs(queue: string, question: JobQuestion = {}): Promise<Page<JobRow>> {
+    return findJobs(this.#named(queue), question);
+  }
+
+  /** In whichever queue it is. */
+  async jobsById(id: string): Promise<JobRow[]> {
+    const pages = await Promise.all(this.#queues().map((queue) => findJobs(queue, { id })));
+    return pages.flatMap(({ items }) => items);
+  }
+
+  /** One job with its timeline, logs, stack and chain. */
+  async job(queue: string, id: string): Promise<JobDetail | null> {
+    return describeJob(this.#named(queue), id, (name) => this.#find(name));
+  }
+
+  /** What jobs died of, most frequent first; of one queue, or of all. */
+  async deadGroups(options: { queue?: string; limit?: number } = {}): Promise<DeadGroups> {
+    return findGroups(this.#chosen(options.queue), options.limit ?? defaultGroups);
+  }
+
+  async deadSummaries(): Promise<DeadSummary[]> {
+    return Promise.all(this.#queues().map(summariseDead));
+  }
+
+  async workers(options: { queue?: string } = {}): Promise<Page<WorkerRow>> {
+    return findWorkers(this.#chosen(options.queue));
+  }
+
+  /** The schedules by their next tick; a thousand at most. */
+  async schedules(options: { queue?: string } = {}): Promise<Page<ScheduleRow>> {
+    const lists = this.#chosen(options.queue).map(async (queue) =>
+      (await queue.schedules.list()).map((schedule) => ({ queue: queue.name, ...schedule })),
+    );
+    const all = (await Promise.all(lists)).flat() as ScheduleRow[];
+    all.sort((a, b) => (a.nextMs ?? Infinity) - (b.nextMs ?? Infinity) || (a.name < b.name ? -1 : 1));
+    const complete = all.length <= maxSchedules;
+    return { items: all.slice(0, maxSchedules), scanned: all.length, complete, cursor: null };
+  }
+
+  /** The history of a queue, or of Redis. */
+  async series(question: SeriesQuestion): Promise<Series> {
+    if (question.queue !== undefined) this.#named(question.queue);
+    const [seconds] = (await this.#link.call('TIME', [])) as [Buffer, Buffer];
+    return readSeries(this.#history, question, Number(seconds) * 1_000);
+  }
+
+  #find(name: string): AnyQueue | undefined {
+    return this.#queues().find((queue) => queue.name === name);
+  }
+
+  #named(name: string): AnyQueue {
+    const queue = this.#find(name);
+    if (queue) return queue;
+    const known = this.#queues().map((other) => other.name);
+    throw inspectErrors.UNKNOWN_QUEUE({ queue: name, known: known.slice(0, 20).join(', ') });
+  }
+
+  #chosen(name: string | undefined): readonly AnyQueue[] {
+    return name === undefined ? this.#queues() : [this.#named(name)];
+  }
+}
+
+function summarise({ atMs, queues, redis, cost, problem }: Snapshot): Overview {
+  const sum = (pick: (queue: QueueSnapshot) => number) =>
+    queues.reduce((total, queue) => total + pick(queue), 0);
+  const rate = (name: keyof Rates) => sum((queue) => queue.rates?.[name] ?? 0);
+  const hasRates = queues.some(({ rates }) => rates !== null);
+  return {
+    atMs,
+    queues: queues.length,
+    workers: sum(({ counts }) => counts.workers),
+    counts: {
+      waiting: sum(({ counts }) => counts.waiting),
+      delayed: sum(({ counts }) => counts.delayed),
+      blocked: sum(({ counts }) => counts.blocked),
+      active: sum(({ counts }) => counts.active),
+      dead: sum(({ counts }) => counts.dead),
+      done: sum(({ counts }) => counts.done),
+    },
+    rates: hasRates
+      ? {
+          added: rate('added'),
+          done: rate('done'),
+          failed: rate('failed'),
+          died: rate('died'),
+          cancelled: rate('cancelled'),
+        }
+      : null,
+    oldestWaitingMs: Math.max(0, ...queues.map(({ counts }) => counts.oldestWaitingMs)),
+    redis,
+    cost,
+    problems: [
+      ...(problem ? [problem] : []),
+      ...queues.flatMap(({ name, problem: own }) => (own ? [{ queue: name, ...own }] : [])),
+    ],
+  };
+}
