@@ -21,6 +21,9 @@ import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
 
 const DISK_BUCKET = 'disk';
+/** Of the memory for chunks: what Redis needs for itself, and for frames that are on their way out. */
+const SHARE_ON_THE_WAY = 1 / 16;
+const LEAST_ON_THE_WAY = 8 * 1_048_576;
 
 /** The HTTP interface, handed over together: a process that serves no files does not load it. */
 export interface FilesInterface {
@@ -65,7 +68,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     logger,
     workers: config.roles.has('uploads') ? config.uploadWorkers : 0,
     settings: {
-      budgetBytes: config.uploadBudgetBytes,
+      budgetBytes: roomForFrames(config.uploadBudgetBytes),
       idleMs: config.uploadIdleMs,
       spillAfterMs: config.uploadSpillMs,
       lateMs: config.uploadLateMs,
@@ -116,6 +119,10 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       cache.close();
     },
   };
+}
+
+function roomForFrames(redisBytes: number): number {
+  return redisBytes - Math.max(redisBytes * SHARE_ON_THE_WAY, LEAST_ON_THE_WAY);
 }
 
 /** Copies of what has changed are gone before the writer has its answer; should it die before, the outbox says it again. */
