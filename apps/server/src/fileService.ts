@@ -6,13 +6,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { Access, defaultTenant, installation } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import { applyEvent, Cache, prometheusText } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
-import { Access, defaultTenant, notFound, rest, serverOptions, type RestOptions } from '@sluice/rest';
+import { notFound, rest, serverOptions, type RestOptions } from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
@@ -207,7 +208,8 @@ function s3Store(s3: S3Config, bucket: string): ObjectStore {
 }
 
 async function makeFirstDrives(config: Config, records: Records, bucket: string): Promise<void> {
-  const tenants = config.keys.length > 0 ? new Set(config.keys.map(({ tenant }) => tenant)) : [defaultTenant];
+  const named = config.keys.map(({ tenant }) => (tenant === installation ? defaultTenant : tenant));
+  const tenants = named.length > 0 ? new Set(named) : [defaultTenant];
   for (const tenant of tenants)
     await records.drives.create({ tenant, name: FIRST_DRIVE, bucket, prefix: `${tenant}/${FIRST_DRIVE}/` });
 }
