@@ -7,6 +7,8 @@ import { RedisLink } from '@sluice/redis';
 import type { RedisTarget } from '@sluice/redis';
 import { findGroups, summariseDead } from './deadLetters.js';
 import type { DeadGroups, DeadSummary } from './deadLetters.js';
+import { AllQueues, givenQueues } from './directory.js';
+import type { Directory } from './directory.js';
 import { inspectErrors } from './errors.js';
 import { History } from './history.js';
 import { describeJob } from './jobDetail.js';
@@ -32,8 +34,8 @@ export interface InspectOptions {
   /** Where the history is kept; mostly the Redis of the queues. Its health is what is shown. */
   redis: string | RedisTarget;
   prefix?: string;
-  /** The queues, or what gives them at any time. They stay their owner's. */
-  queues: readonly AnyQueue[] | (() => readonly AnyQueue[]);
+  /** The queues, or what gives them at any time: they stay their owner's. Or all that anybody opens in this Redis with this prefix. */
+  queues: 'all' | readonly AnyQueue[] | (() => readonly AnyQueue[]);
   /** How often a look is taken while somebody watches; 2 s. */
   everyMs?: number;
   /** Takes part in writing the history; true. */
@@ -67,15 +69,18 @@ export class Inspect {
   readonly #link: RedisLink;
   readonly #history: History;
   readonly #sampler: Sampler;
-  readonly #queues: () => readonly AnyQueue[];
+  readonly #directory: Directory;
 
   constructor({ redis, prefix = defaultPrefix, queues, everyMs, history = true, logger }: InspectOptions) {
     this.#link = new RedisLink(redis, { name: 'sluice-inspect' });
     this.#history = new History(this.#link, inspectKeys(prefix));
-    this.#queues = typeof queues === 'function' ? queues : () => queues;
+    this.#directory =
+      queues === 'all'
+        ? new AllQueues(this.#link, prefix, logger)
+        : givenQueues(typeof queues === 'function' ? queues : () => queues);
     this.#sampler = new Sampler({
       link: this.#link,
-      queues: this.#queues,
+      queues: () => this.#directory.all(),
       ...(everyMs !== undefined && { everyMs }),
       ...(history && { roller: new Roller(this.#history) }),
       ...(logger && { logger }),
@@ -90,6 +95,7 @@ export class Inspect {
   /** Ends sampling and its connection; the queues stay open. */
   async close(): Promise<void> {
     await this.#sampler.stop();
+    await this.#directory.close();
     this.#link.close();
   }
 
@@ -113,44 +119,44 @@ export class Inspect {
 
   /** One queue, with its rules and what died in it; null when it could not be read yet. */
   async queue(name: string): Promise<QueueDetail | null> {
-    const queue = this.#named(name);
+    const queue = await this.#named(name);
     const [all, rules, dead] = await Promise.all([this.queues(), readRules(queue), summariseDead(queue)]);
     const seen = all.find((candidate) => candidate.name === name);
     return seen ? { ...seen, partitions: queue.partitions.length, rules, dead } : null;
   }
 
   /** Jobs by id, state, payload field, label or error. Bounded: a rare match may take several pages, some of them empty. */
-  jobs(queue: string, question: JobQuestion = {}): Promise<Page<JobRow>> {
-    return findJobs(this.#named(queue), question);
+  async jobs(queue: string, question: JobQuestion = {}): Promise<Page<JobRow>> {
+    return findJobs(await this.#named(queue), question);
   }
 
   /** In whichever queue it is. */
   async jobsById(id: string): Promise<JobRow[]> {
-    const pages = await Promise.all(this.#queues().map((queue) => findJobs(queue, { id })));
+    const pages = await Promise.all((await this.#directory.all()).map((queue) => findJobs(queue, { id })));
     return pages.flatMap(({ items }) => items);
   }
 
   /** One job with its timeline, logs, stack and chain. */
   async job(queue: string, id: string): Promise<JobDetail | null> {
-    return describeJob(this.#named(queue), id, (name) => this.#find(name));
+    return describeJob(await this.#named(queue), id, (name) => this.#directory.named(name));
   }
 
   /** What jobs died of, most frequent first; of one queue, or of all. */
   async deadGroups(options: { queue?: string; limit?: number } = {}): Promise<DeadGroups> {
-    return findGroups(this.#chosen(options.queue), options.limit ?? defaultGroups);
+    return findGroups(await this.#chosen(options.queue), options.limit ?? defaultGroups);
   }
 
   async deadSummaries(): Promise<DeadSummary[]> {
-    return Promise.all(this.#queues().map(summariseDead));
+    return Promise.all((await this.#directory.all()).map(summariseDead));
   }
 
   async workers(options: { queue?: string } = {}): Promise<Page<WorkerRow>> {
-    return findWorkers(this.#chosen(options.queue));
+    return findWorkers(await this.#chosen(options.queue));
   }
 
   /** The schedules by their next tick; a thousand at most. */
   async schedules(options: { queue?: string } = {}): Promise<Page<ScheduleRow>> {
-    const lists = this.#chosen(options.queue).map(async (queue) =>
+    const lists = (await this.#chosen(options.queue)).map(async (queue) =>
       (await queue.schedules.list()).map((schedule) => ({ queue: queue.name, ...schedule })),
     );
     const all = (await Promise.all(lists)).flat() as ScheduleRow[];
@@ -161,24 +167,20 @@ export class Inspect {
 
   /** The history of a queue, or of Redis. */
   async series(question: SeriesQuestion): Promise<Series> {
-    if (question.queue !== undefined) this.#named(question.queue);
+    if (question.queue !== undefined) await this.#named(question.queue);
     const [seconds] = (await this.#link.call('TIME', [])) as [Buffer, Buffer];
     return readSeries(this.#history, question, Number(seconds) * 1_000);
   }
 
-  #find(name: string): AnyQueue | undefined {
-    return this.#queues().find((queue) => queue.name === name);
-  }
-
-  #named(name: string): AnyQueue {
-    const queue = this.#find(name);
+  async #named(name: string): Promise<AnyQueue> {
+    const queue = await this.#directory.named(name);
     if (queue) return queue;
-    const known = this.#queues().map((other) => other.name);
+    const known = (await this.#directory.all()).map((other) => other.name);
     throw inspectErrors.UNKNOWN_QUEUE({ queue: name, known: known.slice(0, 20).join(', ') });
   }
 
-  #chosen(name: string | undefined): readonly AnyQueue[] {
-    return name === undefined ? this.#queues() : [this.#named(name)];
+  async #chosen(name: string | undefined): Promise<readonly AnyQueue[]> {
+    return name === undefined ? this.#directory.all() : [await this.#named(name)];
   }
 }
 

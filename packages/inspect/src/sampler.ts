@@ -32,7 +32,7 @@ const callsPerPartition = 3;
 
 export interface SamplerOptions {
   link: RedisLink;
-  queues: () => readonly AnyQueue[];
+  queues: () => readonly AnyQueue[] | Promise<readonly AnyQueue[]>;
   everyMs?: number;
   /** Without it nothing is written, and nothing is read while nobody watches. */
   roller?: Roller;
@@ -148,7 +148,7 @@ export class Sampler {
 
   async #lookNow(): Promise<Snapshot> {
     const { link, roller } = this.#options;
-    const queues = this.#options.queues();
+    const queues = await this.#options.queues();
     const startMs = this.#clock.monotonicMs();
     const calls = 1 + queues.reduce((sum, { partitions }) => sum + partitions.length * callsPerPartition, 0);
     const [health] = await Promise.allSettled([

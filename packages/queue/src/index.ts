@@ -25,6 +25,8 @@ export type { BrowseOptions, JobGlance, JobPage } from './browse.js';
 export type { Crew, CrewMember } from './crew.js';
 export type { RateLimit, Rules } from './rules.js';
 export { readRules } from './rules.js';
+export { listQueues } from './registry.js';
+export type { ListedQueue } from './registry.js';
 export { createChain } from './chain.js';
 export type { ChainNode, CreatedChain } from './chain.js';
 export { readEvents } from './events.js';

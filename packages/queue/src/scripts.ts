@@ -30,6 +30,11 @@ const leavingKeys = [
   ...traceKeys,
 ] as const;
 
+/** Those that belong to no queue. */
+export const sharedScripts = {
+  enlist: loadScript(folder, 'enlist', ['queues'], ['name', 'partitions']),
+} as const;
+
 export const scripts = {
   declare: loadScript(folder, 'declare', ['cfg'], ['partitions', 'layout']),
   add: loadScript(
