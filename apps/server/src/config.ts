@@ -39,6 +39,8 @@ export interface Config {
   s3: S3Config | undefined;
   /** Keys of tenants (`SLUICE_KEYS`, `tenant=key,tenant=key`); without them only this machine is answered. */
   keys: TenantKey[];
+  /** Keys of services that report results (`SLUICE_SERVICE_KEYS`, with commas); without them none may. */
+  serviceKeys: string[];
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
   /** Signs tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
@@ -128,6 +130,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     cacheBytes: wholeNumber(env, 'SLUICE_CACHE_BYTES', 8 * MEBIBYTE, LARGEST_BUDGET) ?? 128 * MEBIBYTE,
     s3: s3(env),
     keys: tenantKeys(env),
+    serviceKeys: serviceKeys(env),
     tenants: tenantRules(env),
     secret: env['SLUICE_SECRET'] || undefined,
     origins: (env['SLUICE_ORIGINS'] ?? '')
@@ -222,6 +225,18 @@ function tenantKeys(env: NodeJS.ProcessEnv): TenantKey[] {
         wanted: `tenant=key pairs with commas between them, each key of at least ${SHORTEST_KEY} characters`,
       });
     return { tenant, key };
+  });
+}
+
+function serviceKeys(env: NodeJS.ProcessEnv): string[] {
+  const text = env['SLUICE_SERVICE_KEYS'];
+  if (!text) return [];
+  const keys = text.split(',').map((key) => key.trim());
+  if (keys.every((key) => key.length >= SHORTEST_KEY && /^[\x21-\x7e]+$/.test(key))) return keys;
+  throw serverErrors.BAD_CONFIG({
+    name: 'SLUICE_SERVICE_KEYS',
+    value: '…',
+    wanted: `keys of at least ${SHORTEST_KEY} visible characters, with commas between them`,
   });
 }
 

@@ -5,3 +5,4 @@ export { Access, defaultTenant } from './access.js';
 export { serverOptions } from './serverOptions.js';
 export type { AccessOptions, TenantKey, TenantRules } from './access.js';
 export { restErrors } from './errors.js';
+export { ServiceKeys } from './serviceKeys.js';

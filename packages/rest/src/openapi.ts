@@ -38,6 +38,7 @@ export function openApi(routes: readonly Route[], version: string): JsonSchema {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'A tenant key or an upload token.' },
         header: { type: 'apiKey', in: 'header', name: 'X-Sluice-Key' },
+        service: { type: 'apiKey', in: 'header', name: 'X-Service-Key' },
       },
       schemas: { Error: error },
     },
@@ -60,7 +61,9 @@ function operation(route: Route, path: string): object {
   return {
     summary: route.summary,
     // A signed link carries its permission in the address.
-    ...(route.anonymous && { security: [{ key: [] }, { header: [] }, {}] }),
+    ...(route.anonymous && {
+      security: route.serviceKey ? [{ service: [] }] : [{ key: [] }, { header: [] }, {}],
+    }),
     ...(parameters.length > 0 && { parameters }),
     ...(content && {
       requestBody: { required: route.raw === true || route.body?.['required'] !== undefined, content },

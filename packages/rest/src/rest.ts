@@ -12,6 +12,8 @@ import { checkHost, checkOrigin, type OriginOptions } from './origin.js';
 import { pathOf, singleValues } from './request.js';
 import type { Call, RestParts, Route } from './route.js';
 import { uploadRoutes } from './uploadRoutes.js';
+import { ServiceKeys } from './serviceKeys.js';
+import { verificationRoutes } from './verificationRoutes.js';
 
 export interface RestOptions extends RestParts {
   /** Origins of pages that may use this server. */
@@ -20,7 +22,13 @@ export interface RestOptions extends RestParts {
   version: string;
 }
 
-export const routes: readonly Route[] = [...uploadRoutes, ...fileRoutes, ...nodeRoutes, ...driveRoutes];
+export const routes: readonly Route[] = [
+  ...uploadRoutes,
+  ...fileRoutes,
+  ...nodeRoutes,
+  ...driveRoutes,
+  ...verificationRoutes,
+];
 const otherMethods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export async function rest(server: FastifyInstance, options: RestOptions): Promise<void> {
@@ -60,6 +68,7 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
     ...(route.body && { schema: { body: route.body } }),
     // Who asks is known before the body is looked at.
     onRequest: async (request) => {
+      if (route.serviceKey) (parts.serviceKeys ?? noServiceKeys).check(request.headers['x-service-key']);
       (request as Identified).principal = route.anonymous
         ? { tenant: '', rules: {} }
         : parts.access.identify(request.headers);
@@ -80,6 +89,8 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
       }),
   });
 }
+
+const noServiceKeys = new ServiceKeys([]);
 
 type Identified = FastifyRequest & { principal: Call['principal'] };
 

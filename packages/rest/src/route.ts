@@ -6,6 +6,7 @@ import type { ObjectStore } from '@sluice/store';
 import type { Uploads } from '@sluice/upload';
 import type { Access, Principal } from './access.js';
 import type { LocationOptions } from './location.js';
+import type { ServiceKeys } from './serviceKeys.js';
 
 export type JsonSchema = Record<string, unknown>;
 
@@ -18,6 +19,8 @@ export interface RestParts extends LocationOptions {
   access: Access;
   /** Where a drive keeps its files if nobody says otherwise. */
   defaultBucket: string;
+  /** Of services that report to us; without it nobody may. */
+  serviceKeys?: ServiceKeys;
 }
 
 export interface Call {
@@ -43,5 +46,7 @@ export interface Route {
   raw?: boolean;
   /** Whoever asks identifies in another way. */
   anonymous?: boolean;
+  /** For services only, which show a key of their own in the header X-Service-Key. Goes with `anonymous`. */
+  serviceKey?: boolean;
   handle: (call: Call) => Promise<unknown>;
 }
