@@ -3,18 +3,9 @@
 import { defineErrors, isSluiceError, type SluiceError } from '@sluice/base';
 
 export const restErrors = defineErrors({
-  UNAUTHENTICATED: {
-    message: () =>
-      'no valid key: send "Authorization: Bearer <key>" or "X-Sluice-Key: <key>" with a key, an upload token, or use a signed link',
-    retryable: false,
-  },
   SERVICE_KEY_INVALID: {
     message: () =>
       'this address is for services: send "X-Service-Key: <key>" with one of the keys in SLUICE_SERVICE_KEYS',
-    retryable: false,
-  },
-  FORBIDDEN: {
-    message: (d: { reason: string }) => `this is not allowed: ${d.reason}`,
     retryable: false,
   },
   HOST_REFUSED: {
@@ -25,11 +16,6 @@ export const restErrors = defineErrors({
   ORIGIN_REFUSED: {
     message: (d: { origin: string }) =>
       `pages of "${d.origin}" may not use this server; add the origin to SLUICE_ORIGINS if they should`,
-    retryable: false,
-  },
-  TYPE_REFUSED: {
-    message: (d: { type: string; allowed: string }) =>
-      `files of the type "${d.type}" are not taken; allowed are ${d.allowed}`,
     retryable: false,
   },
   REQUEST_INVALID: {
@@ -67,10 +53,6 @@ export const restErrors = defineErrors({
       `${d.method} means nothing here; allowed are ${d.allow}; see /openapi.json`,
     retryable: false,
   },
-  TOKEN_INVALID: {
-    message: (d: { reason: string }) => `the token or link is not valid: ${d.reason}; ask for a new one`,
-    retryable: false,
-  },
   PRECONDITION_FAILED: {
     message: () => 'the file is not as the condition of the request demands; read it again and decide',
     retryable: false,
@@ -81,6 +63,8 @@ export const restErrors = defineErrors({
 const statuses = new Map<string, number>(
   Object.entries({
     REQUEST_INVALID: 400,
+    SCOPE_INVALID: 400,
+    TENANT_INVALID: 400,
     RANGE_INVALID: 400,
     BODY_TRUNCATED: 400,
     DIGEST_MISMATCH: 400,

@@ -1,6 +1,7 @@
 // The HTTP interface as one plugin for Fastify: routes from the tables, identification before anything is read, refusals with
 // stable codes. Bodies of files are never parsed, never buffered and never limited here; the engine reads them as they come.
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import { demand, nobody, type Access, type Principal } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import { answerEarly, answerExpectations, goOn, isUnread } from './body.js';
 import { driveRoutes } from './driveRoutes.js';
@@ -10,7 +11,7 @@ import { nodeRoutes } from './nodeRoutes.js';
 import { openApi } from './openapi.js';
 import { checkHost, checkOrigin, type OriginOptions } from './origin.js';
 import { pathOf, singleValues } from './request.js';
-import type { Call, RestParts, Route } from './route.js';
+import type { RestParts, Route } from './route.js';
 import { uploadRoutes } from './uploadRoutes.js';
 import { ServiceKeys } from './serviceKeys.js';
 import { verificationRoutes } from './verificationRoutes.js';
@@ -33,7 +34,7 @@ const otherMethods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DEL
 
 export async function rest(server: FastifyInstance, options: RestOptions): Promise<void> {
   const { logger } = options;
-  const origin: OriginOptions = { isOpen: options.access.isOpen, origins: options.origins ?? [] };
+  const origin: OriginOptions = { access: options.access, origins: options.origins ?? [] };
   answerExpectations(server.server);
   server.setErrorHandler((error, request, reply) => refuse(logger, error, request, reply));
   server.addHook('onRequest', async (request, reply) => {
@@ -69,9 +70,7 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
     // Who asks is known before the body is looked at.
     onRequest: async (request) => {
       if (route.serviceKey) (parts.serviceKeys ?? noServiceKeys).check(request.headers['x-service-key']);
-      (request as Identified).principal = route.anonymous
-        ? { tenant: '', rules: {} }
-        : parts.access.identify(request.headers);
+      (request as Identified).principal = whoAsks(parts.access, route, request);
     },
     ...(!route.raw && {
       preParsing: async (request) => {
@@ -86,13 +85,24 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
         principal: (request as Identified).principal,
         params: request.params as Record<string, string>,
         query: singleValues(request.query),
+        note: () => {},
       }),
   });
 }
 
 const noServiceKeys = new ServiceKeys([]);
 
-type Identified = FastifyRequest & { principal: Call['principal'] };
+function whoAsks(access: Access, route: Route, request: FastifyRequest): Principal {
+  if (route.needs === 'nobody') return nobody;
+  const { id } = request.params as { id?: string };
+  const link = route.links ? singleValues(request.query) : undefined;
+  const principal =
+    link?.['signature'] === undefined ? access.identify(request.headers) : access.openLink(id!, link);
+  demand(route, principal);
+  return principal;
+}
+
+type Identified = FastifyRequest & { principal: Principal };
 
 /** Many clients say "JSON" and then send nothing; where a body is needed its schema asks for it. */
 function takeEmptyJson(server: FastifyInstance): void {

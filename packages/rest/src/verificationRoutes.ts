@@ -1,7 +1,6 @@
 // Results that other services report about files, and what is known of one file. The address, the body and the answer are those of the
 // pipeline that this replaces, so that its services need no change.
 import { recordsErrors, type JsonObject, type Verification } from '@sluice/records';
-import { needKey } from './access.js';
 import type { Route } from './route.js';
 
 const text = (maxLength: number) => ({ type: 'string', minLength: 1, maxLength });
@@ -24,8 +23,11 @@ export const verificationRoutes: Route[] = [
     summary: 'Report the result of a verification. The same result may be reported any number of times.',
     answers: '200 {success, message, timestamp}',
     headers: { 'X-Service-Key': 'One of SLUICE_SERVICE_KEYS.' },
-    anonymous: true,
+    needs: 'nobody',
+    of: 'installation',
     serviceKey: true,
+    // What is reported is kept with the file, with its time: a list of its own.
+    audit: false,
     body: {
       type: 'object',
       required: ['documentId', 'verificationResult'],
@@ -70,8 +72,9 @@ export const verificationRoutes: Route[] = [
     url: '/v1/nodes/:id/verifications',
     summary: 'What was found out about a file, the latest first, also about bytes that were replaced.',
     answers: '200 {items, next}',
+    needs: 'viewer',
+    of: 'tenant',
     handle: async ({ principal, params, parts }) => {
-      needKey(principal);
       const node = await parts.records.nodes.get(principal.tenant, params['id']!);
       if (!node) throw recordsErrors.NODE_NOT_FOUND({ node: params['id']!.slice(0, 80) });
       const items = await parts.records.verifications.list(node.id, { limit: mostListed });

@@ -1,7 +1,8 @@
 // Who may do what: keys, tokens, links, quotas, and pages in browsers.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Access, routes } from '../src/index.js';
+import { Access, type Principal } from '@sluice/access';
+import { routes } from '../src/index.js';
 import {
   bytesOf,
   completed,
@@ -372,7 +373,9 @@ test('a token that was changed, has expired, or whose tenant has no key is refus
   ])
     assert.deepEqual(await begin(bad), [401, 'TOKEN_INVALID'], bad);
   const signedBy = (options: object) => new Access({ keys: [], secret, ...options });
-  const principal = { tenant: 'ada', rules: {} };
+  const principal: Principal = {
+    ...{ tenant: 'ada', installation: false, role: 'operator', via: 'key', rules: {} },
+  };
   const later = new Date(Date.now() + 60_000);
   assert.deepEqual(await begin(signedBy({}).makeToken(principal, scope, new Date(Date.now() - 1_000))), [
     401,
