@@ -39,6 +39,8 @@ export interface Config {
   s3: S3Config | undefined;
   /** Keys (`SLUICE_KEYS`, `tenant=key,tenant:role=key,*=key`), besides those in the database; without any only this machine is answered. */
   keys: ConfiguredKey[];
+  /** Keys of services that report results (`SLUICE_SERVICE_KEYS`, with commas); without them none may. */
+  serviceKeys: string[];
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
   /** Signs tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
@@ -128,6 +130,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     cacheBytes: wholeNumber(env, 'SLUICE_CACHE_BYTES', 8 * MEBIBYTE, LARGEST_BUDGET) ?? 128 * MEBIBYTE,
     s3: s3(env),
     keys: configuredKeys(env),
+    serviceKeys: serviceKeys(env),
     tenants: tenantRules(env),
     secret: env['SLUICE_SECRET'] || undefined,
     origins: (env['SLUICE_ORIGINS'] ?? '')
@@ -226,6 +229,18 @@ function configuredKeys(env: NodeJS.ProcessEnv): ConfiguredKey[] {
         wanted: `tenant=key or tenant:role=key with commas between them (roles: ${roleNames.join(', ')}; tenant * for all), each key of at least ${SHORTEST_KEY} characters`,
       });
     return { tenant, role, key };
+  });
+}
+
+function serviceKeys(env: NodeJS.ProcessEnv): string[] {
+  const text = env['SLUICE_SERVICE_KEYS'];
+  if (!text) return [];
+  const keys = text.split(',').map((key) => key.trim());
+  if (keys.every((key) => key.length >= SHORTEST_KEY && /^[\x21-\x7e]+$/.test(key))) return keys;
+  throw serverErrors.BAD_CONFIG({
+    name: 'SLUICE_SERVICE_KEYS',
+    value: '…',
+    wanted: `keys of at least ${SHORTEST_KEY} visible characters, with commas between them`,
   });
 }
 

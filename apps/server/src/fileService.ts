@@ -13,7 +13,7 @@ import { RedisStreamSink, Relay } from '@sluice/events';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
-import { notFound, rest, serverOptions, type RestOptions } from '@sluice/rest';
+import { notFound, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
@@ -93,6 +93,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
           rules: config.tenants,
         }),
         defaultBucket: stores.defaultBucket,
+        serviceKeys: new ServiceKeys(config.serviceKeys),
         origins: config.origins,
         ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
         trustProxy: config.trustProxy,

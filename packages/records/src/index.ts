@@ -28,9 +28,12 @@ export type { Leadership, Outbox, OutboxEvent, OutboxState } from './outbox.js';
 export type {
   Drive,
   NodeRecord,
+  NodeVerification,
   NodeStatus,
   NodeType,
   UploadRecord,
   UploadResult,
   UploadStatus,
 } from './model.js';
+export { canonicalJson, type JsonObject, type JsonValue } from './canonicalJson.js';
+export type { NewVerification, TakenVerification, Verification, Verifications } from './verifications.js';

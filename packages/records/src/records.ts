@@ -7,6 +7,7 @@ import { migrate } from './migrations.js';
 import { Nodes } from './nodes.js';
 import { Outbox } from './outbox.js';
 import { Uploads } from './uploads.js';
+import { Verifications } from './verifications.js';
 
 const CHECK_LIMIT_MS = 2_000;
 
@@ -33,6 +34,7 @@ export class Records {
   readonly uploads: Uploads;
   readonly doomed: Doomed;
   readonly outbox: Outbox;
+  readonly verifications: Verifications;
 
   constructor(
     private readonly database: Database,
@@ -45,6 +47,7 @@ export class Records {
     this.nodes = new Nodes(database, nudge, onChange);
     this.uploads = new Uploads(database, nudge, onChange, this.drives);
     this.doomed = new Doomed(database);
+    this.verifications = new Verifications(database, nudge, onChange);
   }
 
   /** Resolves if PostgreSQL answers soon. */

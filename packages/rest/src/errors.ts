@@ -3,6 +3,11 @@
 import { defineErrors, isSluiceError, type SluiceError } from '@sluice/base';
 
 export const restErrors = defineErrors({
+  SERVICE_KEY_INVALID: {
+    message: () =>
+      'this address is for services: send "X-Service-Key: <key>" with one of the keys in SLUICE_SERVICE_KEYS',
+    retryable: false,
+  },
   HOST_REFUSED: {
     message: (d: { host: string }) =>
       `requests for "${d.host}" are not answered: without keys only loopback names are; configure SLUICE_KEYS to serve others`,
@@ -64,6 +69,7 @@ const statuses = new Map<string, number>(
     BODY_TRUNCATED: 400,
     DIGEST_MISMATCH: 400,
     UNAUTHENTICATED: 401,
+    SERVICE_KEY_INVALID: 401,
     TOKEN_INVALID: 401,
     FORBIDDEN: 403,
     HOST_REFUSED: 403,
@@ -92,6 +98,7 @@ const statuses = new Map<string, number>(
     DRIVE_NOT_EMPTY: 409,
     FOLDER_NOT_EMPTY: 409,
     FOLDER_TOO_LARGE: 409,
+    RESULT_CONFLICT: 409,
     IDEMPOTENCY_IN_PROGRESS: 409,
     LENGTH_REQUIRED: 411,
     PRECONDITION_FAILED: 412,
@@ -158,13 +165,26 @@ function messageOf({ code, message, retryable }: SluiceError, status: number): s
 
 /** Refusals of Fastify (malformed JSON, a schema that does not hold), of a hook with a `statusCode`, and surprises. */
 function answerForeign(error: unknown): Answer {
-  const { statusCode, message = '', code } = (error ?? {}) as Partial<Record<string, unknown>>;
+  const { statusCode, message = '', code, validation } = (error ?? {}) as Partial<Record<string, unknown>>;
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
     return answerFor(restErrors.REQUEST_TOO_LARGE({ what: 'the body has too many bytes of JSON' }));
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return answerFor(restErrors.BODY_NOT_JSON());
   const isRefusal = Number.isInteger(statusCode) && Number(statusCode) >= 400 && Number(statusCode) < 500;
-  if (isRefusal) return refusal(Number(statusCode), 'REQUEST_INVALID', String(message), false);
+  if (isRefusal)
+    return refusal(Number(statusCode), 'REQUEST_INVALID', String(message), false, wrongField(validation));
   return refusal(500, 'INTERNAL', 'something went wrong here; the log of the server says what', true);
+}
+
+/** The field that a schema objects to, as `place.name`. */
+function wrongField(validation: unknown): { field: string } | undefined {
+  if (!Array.isArray(validation) || validation.length === 0) return undefined;
+  const { instancePath = '', params = {} } = validation[0] as {
+    instancePath?: string;
+    params?: { missingProperty?: string; additionalProperty?: string };
+  };
+  const names = instancePath.split('/').slice(1);
+  const field = [...names, params.missingProperty ?? params.additionalProperty].filter(Boolean).join('.');
+  return field === '' ? undefined : { field: field.slice(0, 80) };
 }
 
 function secondsOf(value: unknown): number | undefined {
@@ -173,6 +193,7 @@ function secondsOf(value: unknown): number | undefined {
 
 /** Details that help a program; the rest is in the message. */
 const shown = new Set([
+  'field',
   'sendFirst',
   'retryAfterS',
   'limit',

@@ -5,3 +5,4 @@ export { EventStream } from './eventStream.js';
 export { serverOptions } from './serverOptions.js';
 export type { Call, JsonSchema, Route } from './route.js';
 export { restErrors } from './errors.js';
+export { ServiceKeys } from './serviceKeys.js';

@@ -38,6 +38,7 @@ export function openApi(routes: readonly Route[], version: string): JsonSchema {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'A key or an upload token.' },
         header: { type: 'apiKey', in: 'header', name: 'X-Sluice-Key' },
+        service: { type: 'apiKey', in: 'header', name: 'X-Service-Key' },
       },
       schemas: { Error: error },
     },
@@ -60,8 +61,11 @@ function operation(route: Route, path: string): object {
   return {
     summary: route.summary,
     description: whoMay(route),
-    // Everybody, or whoever has a link, which carries its permission in the address.
-    ...((route.links || route.needs === 'nobody') && { security: [{ key: [] }, { header: [] }, {}] }),
+    // Services, everybody, or whoever has a link, which carries its permission in the address.
+    ...(route.serviceKey && { security: [{ service: [] }] }),
+    ...((route.links || (route.needs === 'nobody' && !route.serviceKey)) && {
+      security: [{ key: [] }, { header: [] }, {}],
+    }),
     ...(parameters.length > 0 && { parameters }),
     ...(content && {
       requestBody: { required: route.raw === true || route.body?.['required'] !== undefined, content },
@@ -76,7 +80,8 @@ function operation(route: Route, path: string): object {
   };
 }
 
-function whoMay({ needs, of, tokens, links }: Route): string {
+function whoMay({ needs, of, tokens, links, serviceKey }: Route): string {
+  if (serviceKey) return 'For services, with a key of their own.';
   if (needs === 'nobody') return 'For everybody.';
   const whose = of === 'installation' ? 'of the installation' : 'of the tenant';
   return `For the role ${needs} ${whose}${tokens ? ', or with an upload token' : ''}${links ? ', or with a link' : ''}.`;

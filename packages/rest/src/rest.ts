@@ -13,6 +13,8 @@ import { checkHost, checkOrigin, type OriginOptions } from './origin.js';
 import { pathOf, singleValues } from './request.js';
 import type { RestParts, Route } from './route.js';
 import { uploadRoutes } from './uploadRoutes.js';
+import { ServiceKeys } from './serviceKeys.js';
+import { verificationRoutes } from './verificationRoutes.js';
 
 export interface RestOptions extends RestParts {
   /** Origins of pages that may use this server. */
@@ -23,7 +25,13 @@ export interface RestOptions extends RestParts {
   version: string;
 }
 
-export const routes: readonly Route[] = [...uploadRoutes, ...fileRoutes, ...nodeRoutes, ...driveRoutes];
+export const routes: readonly Route[] = [
+  ...uploadRoutes,
+  ...fileRoutes,
+  ...nodeRoutes,
+  ...driveRoutes,
+  ...verificationRoutes,
+];
 const otherMethods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export async function rest(server: FastifyInstance, options: RestOptions): Promise<void> {
@@ -64,6 +72,7 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
     ...(route.body && { schema: { body: route.body } }),
     // Who asks is known before the body is looked at.
     onRequest: async (request) => {
+      if (route.serviceKey) (parts.serviceKeys ?? noServiceKeys).check(request.headers['x-service-key']);
       (request as Identified).principal = whoAsks(parts.access, route, request);
     },
     ...(!route.raw && {
@@ -83,6 +92,8 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
       }),
   });
 }
+
+const noServiceKeys = new ServiceKeys([]);
 
 function whoAsks(access: Access, route: Route, request: FastifyRequest): Principal {
   if (route.needs === 'nobody') return nobody;

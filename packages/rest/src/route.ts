@@ -7,6 +7,7 @@ import type { Records } from '@sluice/records';
 import type { ObjectStore } from '@sluice/store';
 import type { Uploads } from '@sluice/upload';
 import type { LocationOptions } from './location.js';
+import type { ServiceKeys } from './serviceKeys.js';
 
 export type JsonSchema = Record<string, unknown>;
 
@@ -19,6 +20,8 @@ export interface RestParts extends LocationOptions {
   access: Access;
   /** Where a drive keeps its files if nobody says otherwise. */
   defaultBucket: string;
+  /** Of services that report to us; without it nobody may. */
+  serviceKeys?: ServiceKeys;
 }
 
 export interface Call {
@@ -57,6 +60,8 @@ interface Declared extends Demand {
   body?: JsonSchema;
   /** The body is bytes, and read by the handler. */
   raw?: boolean;
+  /** For services only, which show a key of their own in the header X-Service-Key. Goes with needs: 'nobody'. */
+  serviceKey?: boolean;
   /** A signed link to the node in the address stands in for a key. */
   links?: boolean;
   handle: (call: Call) => Promise<unknown>;
