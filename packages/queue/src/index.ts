@@ -22,7 +22,7 @@ export type { Schedule, ScheduleOptions, Schedules } from './schedule.js';
 export type { ScheduleSpec } from './cron.js';
 export type { JobState, JobView, MinuteStats, Percentiles, QueueCounts } from './inspect.js';
 export type { BrowseOptions, JobGlance, JobPage } from './browse.js';
-export type { Crew, CrewMember } from './crew.js';
+export type { Crew, CrewMember, DrainState } from './crew.js';
 export type { RateLimit, Rules } from './rules.js';
 export { readRules } from './rules.js';
 export { listQueues } from './registry.js';
