@@ -1,7 +1,8 @@
-// @sluice/inspect: read-only questions about queues and Redis.
+// @sluice/inspect: read-only questions about queues, caches and Redis.
 export { Inspect } from './inspect.js';
 export type { InspectOptions, Overview, QueueDetail, ScheduleRow } from './inspect.js';
 export type { Problem, QueueSnapshot, Rates, SampleCost, Snapshot } from './snapshot.js';
+export type { CacheFamilyRow, CacheProcessRow, CacheRates, CacheSnapshot } from './caches.js';
 export type { RedisHealth } from './redisHealth.js';
 export type { Watcher } from './sampler.js';
 export type { Page } from './page.js';
@@ -10,5 +11,5 @@ export type { ChainJob, JobDetail, TimelineEntry } from './jobDetail.js';
 export type { DeadGroup, DeadGroups, DeadSummary } from './deadLetters.js';
 export type { WorkerRow } from './workers.js';
 export type { Series, SeriesPoint, SeriesQuestion } from './series.js';
-export type { QueueFigure, RedisFigure } from './figures.js';
+export type { CacheFigure, QueueFigure, RedisFigure } from './figures.js';
 export { inspectErrors } from './errors.js';

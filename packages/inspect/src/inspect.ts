@@ -5,8 +5,12 @@ import type { AnyQueue, QueueCounts, Rules, Schedule } from '@sluice/queue';
 import { readRules } from '@sluice/queue';
 import { RedisLink } from '@sluice/redis';
 import type { RedisTarget } from '@sluice/redis';
+import { CacheReader } from './caches.js';
+import type { CacheFamilyRow, CacheSnapshot } from './caches.js';
 import { findGroups, summariseDead } from './deadLetters.js';
 import type { DeadGroups, DeadSummary } from './deadLetters.js';
+import { AllQueues, givenQueues } from './directory.js';
+import type { Directory } from './directory.js';
 import { inspectErrors } from './errors.js';
 import { History } from './history.js';
 import { describeJob } from './jobDetail.js';
@@ -32,8 +36,10 @@ export interface InspectOptions {
   /** Where the history is kept; mostly the Redis of the queues. Its health is what is shown. */
   redis: string | RedisTarget;
   prefix?: string;
-  /** The queues, or what gives them at any time. They stay their owner's. */
-  queues: readonly AnyQueue[] | (() => readonly AnyQueue[]);
+  /** The queues, or what gives them at any time: they stay their owner's. Or all that anybody opens in this Redis with this prefix. */
+  queues: 'all' | readonly AnyQueue[] | (() => readonly AnyQueue[]);
+  /** Where the caches are, of which all processes publish what they do; `prefix` is that of their keys. */
+  cache?: { redis: string | RedisTarget; prefix?: string };
   /** How often a look is taken while somebody watches; 2 s. */
   everyMs?: number;
   /** Takes part in writing the history; true. */
@@ -49,8 +55,10 @@ export interface Overview {
   rates: Rates | null;
   oldestWaitingMs: number;
   redis: RedisHealth | null;
+  /** All families together; null without a cache. */
+  cache: CacheFamilyRow | null;
   cost: SampleCost;
-  problems: (Problem & { queue?: string })[];
+  problems: (Problem & { queue?: string; of?: 'cache' })[];
 }
 
 export interface QueueDetail extends QueueSnapshot {
@@ -67,15 +75,23 @@ export class Inspect {
   readonly #link: RedisLink;
   readonly #history: History;
   readonly #sampler: Sampler;
-  readonly #queues: () => readonly AnyQueue[];
+  readonly #directory: Directory;
+  readonly #caches: CacheReader | undefined;
 
-  constructor({ redis, prefix = defaultPrefix, queues, everyMs, history = true, logger }: InspectOptions) {
+  constructor(options: InspectOptions) {
+    const { redis, prefix = defaultPrefix, queues, cache, everyMs, history = true, logger } = options;
     this.#link = new RedisLink(redis, { name: 'sluice-inspect' });
     this.#history = new History(this.#link, inspectKeys(prefix));
-    this.#queues = typeof queues === 'function' ? queues : () => queues;
+    this.#directory =
+      queues === 'all'
+        ? new AllQueues(this.#link, prefix, logger)
+        : givenQueues(typeof queues === 'function' ? queues : () => queues);
+    const cacheLink = cache && new RedisLink(cache.redis, { name: 'sluice-inspect' });
+    this.#caches = cacheLink && new CacheReader(cacheLink, cache?.prefix);
     this.#sampler = new Sampler({
       link: this.#link,
-      queues: this.#queues,
+      queues: () => this.#directory.all(),
+      ...(this.#caches && { caches: this.#caches }),
       ...(everyMs !== undefined && { everyMs }),
       ...(history && { roller: new Roller(this.#history) }),
       ...(logger && { logger }),
@@ -90,7 +106,9 @@ export class Inspect {
   /** Ends sampling and its connection; the queues stay open. */
   async close(): Promise<void> {
     await this.#sampler.stop();
+    await this.#directory.close();
     this.#link.close();
+    this.#caches?.close();
   }
 
   /** Gets every snapshot from now on; all who watch get the same. Returns what ends it. Needs `start`. */
@@ -111,46 +129,56 @@ export class Inspect {
     return (await this.snapshot()).queues;
   }
 
+  /** The queue itself, for whoever has something to do with it. */
+  async open(name: string): Promise<AnyQueue> {
+    return this.#named(name);
+  }
+
+  /** All of them. */
+  async openAll(): Promise<readonly AnyQueue[]> {
+    return this.#directory.all();
+  }
+
   /** One queue, with its rules and what died in it; null when it could not be read yet. */
   async queue(name: string): Promise<QueueDetail | null> {
-    const queue = this.#named(name);
+    const queue = await this.#named(name);
     const [all, rules, dead] = await Promise.all([this.queues(), readRules(queue), summariseDead(queue)]);
     const seen = all.find((candidate) => candidate.name === name);
     return seen ? { ...seen, partitions: queue.partitions.length, rules, dead } : null;
   }
 
   /** Jobs by id, state, payload field, label or error. Bounded: a rare match may take several pages, some of them empty. */
-  jobs(queue: string, question: JobQuestion = {}): Promise<Page<JobRow>> {
-    return findJobs(this.#named(queue), question);
+  async jobs(queue: string, question: JobQuestion = {}): Promise<Page<JobRow>> {
+    return findJobs(await this.#named(queue), question);
   }
 
   /** In whichever queue it is. */
   async jobsById(id: string): Promise<JobRow[]> {
-    const pages = await Promise.all(this.#queues().map((queue) => findJobs(queue, { id })));
+    const pages = await Promise.all((await this.#directory.all()).map((queue) => findJobs(queue, { id })));
     return pages.flatMap(({ items }) => items);
   }
 
   /** One job with its timeline, logs, stack and chain. */
   async job(queue: string, id: string): Promise<JobDetail | null> {
-    return describeJob(this.#named(queue), id, (name) => this.#find(name));
+    return describeJob(await this.#named(queue), id, (name) => this.#directory.named(name));
   }
 
   /** What jobs died of, most frequent first; of one queue, or of all. */
   async deadGroups(options: { queue?: string; limit?: number } = {}): Promise<DeadGroups> {
-    return findGroups(this.#chosen(options.queue), options.limit ?? defaultGroups);
+    return findGroups(await this.#chosen(options.queue), options.limit ?? defaultGroups);
   }
 
   async deadSummaries(): Promise<DeadSummary[]> {
-    return Promise.all(this.#queues().map(summariseDead));
+    return Promise.all((await this.#directory.all()).map(summariseDead));
   }
 
   async workers(options: { queue?: string } = {}): Promise<Page<WorkerRow>> {
-    return findWorkers(this.#chosen(options.queue));
+    return findWorkers(await this.#chosen(options.queue));
   }
 
   /** The schedules by their next tick; a thousand at most. */
   async schedules(options: { queue?: string } = {}): Promise<Page<ScheduleRow>> {
-    const lists = this.#chosen(options.queue).map(async (queue) =>
+    const lists = (await this.#chosen(options.queue)).map(async (queue) =>
       (await queue.schedules.list()).map((schedule) => ({ queue: queue.name, ...schedule })),
     );
     const all = (await Promise.all(lists)).flat() as ScheduleRow[];
@@ -159,30 +187,31 @@ export class Inspect {
     return { items: all.slice(0, maxSchedules), scanned: all.length, complete, cursor: null };
   }
 
-  /** The history of a queue, or of Redis. */
+  /** What the caches of all processes do, family by family; null without a cache. */
+  async caches(): Promise<CacheSnapshot | null> {
+    return (await this.snapshot()).cache;
+  }
+
+  /** The history of a queue, of a cache, or of Redis. */
   async series(question: SeriesQuestion): Promise<Series> {
-    if (question.queue !== undefined) this.#named(question.queue);
+    if (question.queue !== undefined) await this.#named(question.queue);
     const [seconds] = (await this.#link.call('TIME', [])) as [Buffer, Buffer];
     return readSeries(this.#history, question, Number(seconds) * 1_000);
   }
 
-  #find(name: string): AnyQueue | undefined {
-    return this.#queues().find((queue) => queue.name === name);
-  }
-
-  #named(name: string): AnyQueue {
-    const queue = this.#find(name);
+  async #named(name: string): Promise<AnyQueue> {
+    const queue = await this.#directory.named(name);
     if (queue) return queue;
-    const known = this.#queues().map((other) => other.name);
+    const known = (await this.#directory.all()).map((other) => other.name);
     throw inspectErrors.UNKNOWN_QUEUE({ queue: name, known: known.slice(0, 20).join(', ') });
   }
 
-  #chosen(name: string | undefined): readonly AnyQueue[] {
-    return name === undefined ? this.#queues() : [this.#named(name)];
+  async #chosen(name: string | undefined): Promise<readonly AnyQueue[]> {
+    return name === undefined ? this.#directory.all() : [await this.#named(name)];
   }
 }
 
-function summarise({ atMs, queues, redis, cost, problem }: Snapshot): Overview {
+function summarise({ atMs, queues, redis, cache, cost, problem }: Snapshot): Overview {
   const sum = (pick: (queue: QueueSnapshot) => number) =>
     queues.reduce((total, queue) => total + pick(queue), 0);
   const rate = (name: keyof Rates) => sum((queue) => queue.rates?.[name] ?? 0);
@@ -210,9 +239,11 @@ function summarise({ atMs, queues, redis, cost, problem }: Snapshot): Overview {
       : null,
     oldestWaitingMs: Math.max(0, ...queues.map(({ counts }) => counts.oldestWaitingMs)),
     redis,
+    cache: cache && cache.total,
     cost,
     problems: [
       ...(problem ? [problem] : []),
+      ...(cache?.problem ? [{ of: 'cache' as const, ...cache.problem }] : []),
       ...queues.flatMap(({ name, problem: own }) => (own ? [{ queue: name, ...own }] : [])),
     ],
   };

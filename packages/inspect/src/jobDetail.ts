@@ -30,7 +30,7 @@ export interface JobDetail extends JobView {
 export async function describeJob(
   queue: AnyQueue,
   id: string,
-  queueNamed: (name: string) => AnyQueue | undefined,
+  queueNamed: (name: string) => Promise<AnyQueue | undefined>,
 ): Promise<JobDetail | null> {
   const view = await queue.job(id);
   if (!view) return null;
@@ -52,7 +52,7 @@ function timelineOf(view: JobView, diedMs: number | undefined): TimelineEntry[] 
 
 async function chainAround(
   start: JobRef,
-  queueNamed: (name: string) => AnyQueue | undefined,
+  queueNamed: (name: string) => Promise<AnyQueue | undefined>,
 ): Promise<JobDetail['chain']> {
   const found = new Map<string, ChainJob>();
   const open: JobRef[] = [start];
@@ -63,7 +63,7 @@ async function chainAround(
       complete = false;
       break;
     }
-    const { job, neighbours } = await lookAround(ref, queueNamed(ref.queue));
+    const { job, neighbours } = await lookAround(ref, await queueNamed(ref.queue));
     found.set(nameOf(ref), job);
     open.push(...neighbours);
   }

@@ -19,6 +19,8 @@ import { verificationRoutes } from './verificationRoutes.js';
 export interface RestOptions extends RestParts {
   /** Origins of pages that may use this server. */
   origins?: string[];
+  /** Routes of other parts, beside those for files. */
+  more?: readonly Route[];
   logger: Logger;
   version: string;
 }
@@ -34,6 +36,7 @@ const otherMethods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DEL
 
 export async function rest(server: FastifyInstance, options: RestOptions): Promise<void> {
   const { logger } = options;
+  const all = [...routes, ...(options.more ?? [])];
   const origin: OriginOptions = { access: options.access, origins: options.origins ?? [] };
   answerExpectations(server.server);
   server.setErrorHandler((error, request, reply) => refuse(logger, error, request, reply));
@@ -42,21 +45,21 @@ export async function rest(server: FastifyInstance, options: RestOptions): Promi
     checkOrigin(origin, request, reply);
   });
   server.options('/*', async (_request, reply) => reply.code(204).send());
-  const document = openApi(routes, options.version);
+  const document = openApi(all, options.version);
   server.get('/openapi.json', async () => document);
 
   takeEmptyJson(server);
-  for (const route of routes.filter(({ raw }) => !raw)) declare(server, options, route);
+  for (const route of all.filter(({ raw }) => !raw)) declare(server, options, route);
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
-    for (const route of routes.filter(({ raw }) => raw)) declare(scope, options, route);
+    for (const route of all.filter(({ raw }) => raw)) declare(scope, options, route);
     // Also where there is nothing, pages get to read what the answer says.
     scope.route({
       method: otherMethods,
       url: '/v1/*',
       exposeHeadRoute: false,
-      handler: async (request, reply) => refuseAddress(request, reply),
+      handler: async (request, reply) => refuseAddress(all, request, reply),
     });
   });
 }
@@ -135,10 +138,10 @@ function wasCut(error: unknown): boolean {
   return cuts.includes(code ?? '') || (code === 'BODY_FAILED' && (cause === undefined || wasCut(cause)));
 }
 
-function refuseAddress(request: FastifyRequest, reply: FastifyReply): never {
+function refuseAddress(all: readonly Route[], request: FastifyRequest, reply: FastifyReply): never {
   const { method } = request;
   const path = pathOf(request);
-  const allowed = routes.filter((route) => shapeOf(route).test(path)).map((route) => route.method);
+  const allowed = all.filter((route) => shapeOf(route).test(path)).map((route) => route.method);
   if (allowed.length === 0) throw restErrors.ROUTE_NOT_FOUND({ method, path });
   const allow = [...new Set(allowed)].sort().join(', ');
   reply.header('Allow', allow);
