@@ -15,7 +15,7 @@
 import { consoleLogger, isSluiceError } from '@sluice/base';
 import { RedisLink } from '@sluice/redis';
 import { readConfig, type Config, type Role } from './config.js';
-import { EXIT_MISUSE, isMisuse, serverErrors } from './errors.js';
+import { EXIT_MISUSE, isMisuse } from './errors.js';
 import { chooseWork } from './handlers.js';
 import { serveHttp } from './http.js';
 import { processMetrics, redisMetrics } from './metrics.js';
@@ -56,8 +56,6 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
   const logger = consoleLogger({ level: config.logLevel, write: (line) => void process.stderr.write(line) });
   const servesFiles = ['api', 'uploads', 'relay'].some((role) => config.roles.has(role as Role));
   const work = config.roles.has('queues') ? await chooseWork(config.queues, config.handlersFile, logger) : [];
-  if (config.roles.has('api') && config.keys.length === 0 && !isLoopback(config.host))
-    throw serverErrors.OPEN_TO_ALL({ host: config.host });
   let url = config.redisUrl;
   if (url === undefined) {
     const redis = await startRedisProcess({ dataDir: config.dataDir, searchPath: config.searchPath, logger });
@@ -118,10 +116,6 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
   stops.push((deadlineMs) => host.stop(deadlineMs));
   await host.start();
   console.log(welcome(config, http.url, url, { chunksRedisUrl, cacheRedisUrl }, work));
-}
-
-function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|::1)$/.test(host);
 }
 
 /** Returns whether a stop has begun. */
