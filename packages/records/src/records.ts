@@ -10,6 +10,7 @@ import { Nodes } from './nodes.js';
 import { Outbox } from './outbox.js';
 import { Uploads } from './uploads.js';
 import { Verifications } from './verifications.js';
+import { Webhooks } from './webhooks.js';
 
 const CHECK_LIMIT_MS = 2_000;
 
@@ -39,6 +40,7 @@ export class Records {
   readonly keys: Keys;
   readonly audit: Audit;
   readonly verifications: Verifications;
+  readonly webhooks: Webhooks;
 
   constructor(
     private readonly database: Database,
@@ -53,6 +55,7 @@ export class Records {
     this.doomed = new Doomed(database);
     this.keys = new Keys(database);
     this.audit = new Audit(database);
+    this.webhooks = new Webhooks(database);
     this.verifications = new Verifications(database, nudge, onChange);
   }
 

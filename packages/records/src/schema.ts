@@ -10,6 +10,7 @@ import {
   PostgresQueryCompiler,
   type Generated,
   type Selectable,
+  type JSONColumnType,
 } from 'kysely';
 import type { JsonObject } from './canonicalJson.js';
 
@@ -71,6 +72,23 @@ export interface VerificationRow {
   decision: string | null;
   metadata: JsonObject;
   received_at: Moment;
+}
+
+export interface WebhookRow {
+  id: string;
+  tenant: string;
+  url: string;
+  topics: string[];
+  secrets: JSONColumnType<SealedSecret[], string, string>;
+  active: boolean;
+  created_at: Generated<Moment>;
+  updated_at: Generated<Moment>;
+}
+
+export interface SealedSecret {
+  sealed: string;
+  /** Absent: until it is replaced. */
+  endsAt?: string;
 }
 
 export interface UploadRow {
@@ -201,6 +219,7 @@ export interface Tables {
   access_state: AccessStateRow;
   audit: AuditColumns;
   verifications: VerificationRow;
+  webhooks: WebhookRow;
 }
 
 /** Builds questions; `Database` asks them, because it knows about deadlines and lost connections. */
