@@ -64,6 +64,7 @@ function operation(route: Route, path: string): object {
   return {
     summary: route.summary,
     description: whoMay(route),
+    'x-sluice-access': declarationOf(route),
     // Services, everybody, or whoever has a link, which carries its permission in the address.
     ...(route.serviceKey && { security: [{ service: [] }] }),
     ...((route.links || (route.needs === 'nobody' && !route.serviceKey)) && {
@@ -81,6 +82,18 @@ function operation(route: Route, path: string): object {
       },
     },
   };
+}
+
+/** The same for programs: who may use it, and what the audit log calls it. */
+function declarationOf({
+  needs,
+  of,
+  tokens = false,
+  links = false,
+  serviceKey = false,
+  audit,
+}: Route): object {
+  return { needs, of, tokens, links, serviceKey, audit: audit || null };
 }
 
 function whoMay({ needs, of, tokens, links, serviceKey }: Route): string {

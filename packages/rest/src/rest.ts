@@ -46,8 +46,16 @@ export const routes: readonly Route[] = [
 const otherMethods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export async function rest(server: FastifyInstance, options: RestOptions): Promise<void> {
+  await serve(server, options, [...routes, ...(options.more ?? [])]);
+}
+
+/** Any table of routes, with everything that all of them have in common. */
+export async function serve(
+  server: FastifyInstance,
+  options: RestOptions,
+  all: readonly Route[],
+): Promise<void> {
   const { logger } = options;
-  const all = [...routes, ...(options.more ?? [])];
   const origin: OriginOptions = { access: options.access, origins: options.origins ?? [] };
   const parts: RestOptions & Admission = { ...options, limits: new RateLimits(options.rates) };
   answerExpectations(server.server);
