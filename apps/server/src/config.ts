@@ -163,6 +163,15 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   };
 }
 
+/** What of it must not be in a log, in whatever place. */
+export function secretsOf(config: Config): string[] {
+  const { keys, serviceKeys, secret, s3, redisUrl, chunksRedisUrl, cacheRedisUrl, databaseUrl } = config;
+  const urls = [redisUrl, chunksRedisUrl, cacheRedisUrl, databaseUrl].filter((url) => url !== undefined);
+  const passwords = urls.map((url) => (URL.canParse(url) ? decodeURIComponent(new URL(url).password) : ''));
+  const texts = [...keys.map(({ key }) => key), ...serviceKeys, secret, s3?.secretAccessKey, ...passwords];
+  return texts.filter((text) => text !== undefined && text !== '') as string[];
+}
+
 function redisUrl(env: NodeJS.ProcessEnv, name: string): string | undefined {
   const text = env[name];
   if (!text) return undefined;

@@ -11,7 +11,7 @@ import { RedisStreamSink, Relay } from '@sluice/events';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
-import { notFound, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
+import { markAnswers, notFound, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
 import { startAccess } from './accessService.js';
@@ -31,6 +31,7 @@ export interface FilesInterface {
   options: RestOptions;
   notFound: typeof notFound;
   serverOptions: typeof serverOptions;
+  markAnswers: typeof markAnswers;
 }
 
 export interface FileService {
@@ -58,6 +59,8 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   await cache.start();
   const onChange = invalidating(cache, logger);
   const records = await openRecords({ url: databaseUrl, logger, onChange });
+  // Before anything begins to work: a server that nobody may use, or everybody, does not start.
+  const access = config.roles.has('api') ? await startAccess(config, records, logger) : undefined;
   const stores = new Stores(config);
   const uploads = new Uploads({
     redis: redisUrl,
@@ -80,7 +83,6 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
   const relay = config.roles.has('relay') ? startRelay(redisUrl, records, cache, logger) : undefined;
-  const access = config.roles.has('api') ? await startAccess(config, records, logger) : undefined;
   const restOptions: RestOptions | undefined = access
     ? {
         uploads,
@@ -110,7 +112,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       async () => prometheusText(cache.statistics()),
       ...(relay ? [relay.metrics] : []),
     ],
-    rest: restOptions && { rest, options: restOptions, notFound, serverOptions },
+    rest: restOptions && { rest, options: restOptions, notFound, serverOptions, markAnswers },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
       await uploads.stop(deadlineMs);
