@@ -69,8 +69,9 @@ test('docs/redis-keys.md names every key with its type, and no other', { skip: !
 async function keyNames(owner: Package): Promise<Record<string, string>> {
   const module = (await import(`${root}/packages/${owner}/dist/src/keys.js`)) as {
     keyNames: Record<string, string>;
+    sharedKeyNames?: Record<string, string>;
   };
-  return module.keyNames;
+  return { ...module.keyNames, ...module.sharedKeyNames };
 }
 
 function isFamilyOf(family: string, suffix: string): boolean {

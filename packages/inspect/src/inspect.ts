@@ -8,7 +8,9 @@ import type { RedisTarget } from '@sluice/redis';
 import { CacheReader } from './caches.js';
 import type { CacheFamilyRow, CacheSnapshot } from './caches.js';
 import { findGroups, summariseDead } from './deadLetters.js';
-import type { DeadGroups, DeadSummary } from './deadLetters.js';
+import type { DeadGroups, DeadQuestion, DeadSummary } from './deadLetters.js';
+import { AllQueues, givenQueues } from './directory.js';
+import type { Directory } from './directory.js';
 import { inspectErrors } from './errors.js';
 import { History } from './history.js';
 import { describeJob } from './jobDetail.js';
@@ -16,8 +18,12 @@ import type { JobDetail } from './jobDetail.js';
 import { findJobs } from './jobs.js';
 import type { JobQuestion, JobRow } from './jobs.js';
 import { defaultPrefix, inspectKeys } from './keys.js';
+import { mergePages } from './merge.js';
+import { checkLimit } from './page.js';
 import type { Page } from './page.js';
 import type { RedisHealth } from './redisHealth.js';
+import { findRetries, summariseRetries } from './retries.js';
+import type { RetryQuestion, RetryRow, RetrySummary } from './retries.js';
 import { Roller } from './roller.js';
 import { Sampler } from './sampler.js';
 import type { Watcher } from './sampler.js';
@@ -28,14 +34,14 @@ import { findWorkers } from './workers.js';
 import type { WorkerRow } from './workers.js';
 
 const maxSchedules = 1_000;
-const defaultGroups = 50;
+const defaultSchedules = 100;
 
 export interface InspectOptions {
   /** Where the history is kept; mostly the Redis of the queues. Its health is what is shown. */
   redis: string | RedisTarget;
   prefix?: string;
-  /** The queues, or what gives them at any time. They stay their owner's. */
-  queues: readonly AnyQueue[] | (() => readonly AnyQueue[]);
+  /** The queues, or what gives them at any time: they stay their owner's. Or all that anybody opens in this Redis with this prefix. */
+  queues: 'all' | readonly AnyQueue[] | (() => readonly AnyQueue[]);
   /** Where the caches are, of which all processes publish what they do; `prefix` is that of their keys. */
   cache?: { redis: string | RedisTarget; prefix?: string };
   /** How often a look is taken while somebody watches; 2 s. */
@@ -73,19 +79,22 @@ export class Inspect {
   readonly #link: RedisLink;
   readonly #history: History;
   readonly #sampler: Sampler;
+  readonly #directory: Directory;
   readonly #caches: CacheReader | undefined;
-  readonly #queues: () => readonly AnyQueue[];
 
   constructor(options: InspectOptions) {
     const { redis, prefix = defaultPrefix, queues, cache, everyMs, history = true, logger } = options;
     this.#link = new RedisLink(redis, { name: 'sluice-inspect' });
     this.#history = new History(this.#link, inspectKeys(prefix));
+    this.#directory =
+      queues === 'all'
+        ? new AllQueues(this.#link, prefix, logger)
+        : givenQueues(typeof queues === 'function' ? queues : () => queues);
     const cacheLink = cache && new RedisLink(cache.redis, { name: 'sluice-inspect' });
     this.#caches = cacheLink && new CacheReader(cacheLink, cache?.prefix);
-    this.#queues = typeof queues === 'function' ? queues : () => queues;
     this.#sampler = new Sampler({
       link: this.#link,
-      queues: this.#queues,
+      queues: () => this.#directory.all(),
       ...(this.#caches && { caches: this.#caches }),
       ...(everyMs !== undefined && { everyMs }),
       ...(history && { roller: new Roller(this.#history) }),
@@ -101,6 +110,7 @@ export class Inspect {
   /** Ends sampling and its connection; the queues stay open. */
   async close(): Promise<void> {
     await this.#sampler.stop();
+    await this.#directory.close();
     this.#link.close();
     this.#caches?.close();
   }
@@ -123,52 +133,82 @@ export class Inspect {
     return (await this.snapshot()).queues;
   }
 
+  /** The queue itself, for whoever has something to do with it. */
+  async open(name: string): Promise<AnyQueue> {
+    return this.#named(name);
+  }
+
+  /** All of them. */
+  async openAll(): Promise<readonly AnyQueue[]> {
+    return this.#directory.all();
+  }
+
   /** One queue, with its rules and what died in it; null when it could not be read yet. */
   async queue(name: string): Promise<QueueDetail | null> {
-    const queue = this.#named(name);
+    const queue = await this.#named(name);
     const [all, rules, dead] = await Promise.all([this.queues(), readRules(queue), summariseDead(queue)]);
     const seen = all.find((candidate) => candidate.name === name);
     return seen ? { ...seen, partitions: queue.partitions.length, rules, dead } : null;
   }
 
   /** Jobs by id, state, payload field, label or error. Bounded: a rare match may take several pages, some of them empty. */
-  jobs(queue: string, question: JobQuestion = {}): Promise<Page<JobRow>> {
-    return findJobs(this.#named(queue), question);
+  async jobs(queue: string, question: JobQuestion = {}): Promise<Page<JobRow>> {
+    return findJobs(await this.#named(queue), question);
   }
 
   /** In whichever queue it is. */
-  async jobsById(id: string): Promise<JobRow[]> {
-    const pages = await Promise.all(this.#queues().map((queue) => findJobs(queue, { id })));
+  async jobsById(id: string, { labels }: { labels?: JobQuestion['labels'] } = {}): Promise<JobRow[]> {
+    const question = { id, ...(labels && { labels }) };
+    const pages = await Promise.all((await this.#directory.all()).map((queue) => findJobs(queue, question)));
     return pages.flatMap(({ items }) => items);
   }
 
-  /** One job with its timeline, logs, stack and chain. */
-  async job(queue: string, id: string): Promise<JobDetail | null> {
-    return describeJob(this.#named(queue), id, (name) => this.#find(name));
+  /** One job with its timeline, logs, stack and chain; null also when it does not have the labels that are asked for. */
+  async job(
+    queue: string,
+    id: string,
+    { labels }: { labels?: JobQuestion['labels'] } = {},
+  ): Promise<JobDetail | null> {
+    return describeJob(await this.#named(queue), id, labels, (name) => this.#directory.named(name));
   }
 
-  /** What jobs died of, most frequent first; of one queue, or of all. */
-  async deadGroups(options: { queue?: string; limit?: number } = {}): Promise<DeadGroups> {
-    return findGroups(this.#chosen(options.queue), options.limit ?? defaultGroups);
+  /**
+   * What jobs died of, most frequent first; of one queue, or of all. With labels, among the newest 5,000 letters of each queue. With `trend`
+   * (and without labels) each cause says how many died of it in which hour of the last day.
+   */
+  async deadGroups(question: DeadQuestion = {}): Promise<DeadGroups> {
+    return findGroups(await this.#chosen(question.queue), question);
   }
 
   async deadSummaries(): Promise<DeadSummary[]> {
-    return Promise.all(this.#queues().map(summariseDead));
+    return Promise.all((await this.#directory.all()).map(summariseDead));
   }
 
   async workers(options: { queue?: string } = {}): Promise<Page<WorkerRow>> {
-    return findWorkers(this.#chosen(options.queue));
+    return findWorkers(await this.#chosen(options.queue));
   }
 
-  /** The schedules by their next tick; a thousand at most. */
-  async schedules(options: { queue?: string } = {}): Promise<Page<ScheduleRow>> {
-    const lists = this.#chosen(options.queue).map(async (queue) =>
-      (await queue.schedules.list()).map((schedule) => ({ queue: queue.name, ...schedule })),
-    );
-    const all = (await Promise.all(lists)).flat() as ScheduleRow[];
-    all.sort((a, b) => (a.nextMs ?? Infinity) - (b.nextMs ?? Infinity) || (a.name < b.name ? -1 : 1));
-    const complete = all.length <= maxSchedules;
-    return { items: all.slice(0, maxSchedules), scanned: all.length, complete, cursor: null };
+  /** Jobs that failed and wait for their next attempt, soonest first, with their last error; of one queue, or of all. */
+  async retries(question: RetryQuestion = {}): Promise<Page<RetryRow>> {
+    return findRetries(await this.#chosen(question.queue), question);
+  }
+
+  /** How many wait for their next attempt, and when the next one is due. */
+  async retrySummary(options: Pick<RetryQuestion, 'queue' | 'labels'> = {}): Promise<RetrySummary> {
+    return summariseRetries(await this.#chosen(options.queue), options.labels);
+  }
+
+  /** The schedules by their next tick, of one queue or of all. */
+  async schedules(
+    options: { queue?: string; limit?: number; cursor?: string } = {},
+  ): Promise<Page<ScheduleRow>> {
+    const { limit = defaultSchedules } = options;
+    checkLimit('limit', limit, maxSchedules);
+    return mergePages(await this.#chosen(options.queue), limit, options.cursor, async (queue, after) => {
+      const { items, end } = await queue.schedules.page({ limit, ...(after && { after }) });
+      const rows = items.map((schedule) => ({ queue: queue.name, ...schedule }));
+      return { items: rows, scanned: items.length, end };
+    });
   }
 
   /** What the caches of all processes do, family by family; null without a cache. */
@@ -178,24 +218,20 @@ export class Inspect {
 
   /** The history of a queue, of a cache, or of Redis. */
   async series(question: SeriesQuestion): Promise<Series> {
-    if (question.queue !== undefined) this.#named(question.queue);
+    if (question.queue !== undefined) await this.#named(question.queue);
     const [seconds] = (await this.#link.call('TIME', [])) as [Buffer, Buffer];
     return readSeries(this.#history, question, Number(seconds) * 1_000);
   }
 
-  #find(name: string): AnyQueue | undefined {
-    return this.#queues().find((queue) => queue.name === name);
-  }
-
-  #named(name: string): AnyQueue {
-    const queue = this.#find(name);
+  async #named(name: string): Promise<AnyQueue> {
+    const queue = await this.#directory.named(name);
     if (queue) return queue;
-    const known = this.#queues().map((other) => other.name);
+    const known = (await this.#directory.all()).map((other) => other.name);
     throw inspectErrors.UNKNOWN_QUEUE({ queue: name, known: known.slice(0, 20).join(', ') });
   }
 
-  #chosen(name: string | undefined): readonly AnyQueue[] {
-    return name === undefined ? this.#queues() : [this.#named(name)];
+  async #chosen(name: string | undefined): Promise<readonly AnyQueue[]> {
+    return name === undefined ? this.#directory.all() : [await this.#named(name)];
   }
 }
 

@@ -39,7 +39,7 @@ const cacheRatesOverMs = 10_000;
 
 export interface SamplerOptions {
   link: RedisLink;
-  queues: () => readonly AnyQueue[];
+  queues: () => readonly AnyQueue[] | Promise<readonly AnyQueue[]>;
   /** Where processes publish what their caches do. */
   caches?: CacheReader;
   everyMs?: number;
@@ -159,7 +159,7 @@ export class Sampler {
 
   async #lookNow(): Promise<Snapshot> {
     const { link, roller, caches } = this.#options;
-    const queues = this.#options.queues();
+    const queues = await this.#options.queues();
     const startMs = this.#clock.monotonicMs();
     const ofQueues = queues.reduce((sum, { partitions }) => sum + partitions.length * callsPerPartition, 0);
     const calls = 1 + ofQueues + (caches ? callsPerCache : 0);

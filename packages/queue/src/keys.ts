@@ -56,6 +56,13 @@ export const keyNames = {
   events: 'events',
 } as const;
 
+/** Keys of the whole installation, `<prefix>:<name>`: in a slot of their own, whichever queue is meant. */
+export const sharedKeyNames = {
+  queues: 'queues',
+} as const;
+
+export type SharedKeys = Readonly<Record<keyof typeof sharedKeyNames, string>>;
+
 export type KeyName = keyof typeof keyNames;
 export type PartitionKeys = Readonly<Record<KeyName, string>>;
 
@@ -66,4 +73,8 @@ export function partitionKeys(prefix: string, queue: string, partition: number):
   return Object.fromEntries(
     Object.entries(keyNames).map(([name, suffix]) => [name, base + suffix]),
   ) as PartitionKeys;
+}
+
+export function sharedKeys(prefix: string): SharedKeys {
+  return { queues: `${prefix}:${sharedKeyNames.queues}` };
 }

@@ -11,13 +11,13 @@ import type { BrowseOptions, JobPage } from './browse.js';
 import type { NewJob } from './call.js';
 import { deliverNotices, dependOn } from './chain.js';
 import { DeadLetters } from './dead.js';
-import { readCrew } from './crew.js';
-import type { Crew } from './crew.js';
+import { drainWorker, readCrew } from './crew.js';
+import type { Crew, DrainState } from './crew.js';
 import { closeDurability, confirmCopies } from './durability.js';
 import { queueErrors } from './errors.js';
 import { IdMaker, stemOf } from './ids.js';
 import { countJobs, lookAtJob, readDependents, readMinutes, waitForEnd } from './inspect.js';
-import type { JobView, MinuteStats, QueueCounts } from './inspect.js';
+import type { JobState, JobView, MinuteStats, QueueCounts } from './inspect.js';
 import { toJson, writeEach } from './json.js';
 import { defaultPrefix, partitionKeys } from './keys.js';
 import { checkCount, checkMs, plainOptions, prepareOptions } from './options.js';
@@ -25,6 +25,9 @@ import type { AddOptions, JobRef, PreparedOptions } from './options.js';
 import { flag } from './packed.js';
 import { Partition, RedisClock, partitionOf } from './partition.js';
 import { Producer } from './producer.js';
+import { enlist, forget } from './registry.js';
+import { findRetries } from './retries.js';
+import type { RetryOptions, RetryPage } from './retries.js';
 import { changeRules } from './rules.js';
 import type { Rules } from './rules.js';
 import { Schedules } from './schedule.js';
@@ -41,8 +44,11 @@ const largestPayloadBytes = 64 * 1024 * 1024;
 const maxPartitions = 1_024;
 
 export interface QueueOptions<Data> {
-  /** Where Redis is: redis://, rediss://, redis+cluster:// or redis+sentinel://. */
-  redis: string | RedisTarget;
+  /**
+   * Where Redis is: redis://, rediss://, redis+cluster:// or redis+sentinel://. A link is shared with its owner, who closes it: for
+   * whoever opens many queues to look at them.
+   */
+  redis: string | RedisTarget | RedisLink;
   prefix?: string;
   /** Checks payloads on both sides: zod, valibot, or any other Standard Schema. */
   schema?: StandardSchemaV1<Data>;
@@ -85,6 +91,7 @@ export class Queue<Data = unknown, Result = unknown> {
   /** @internal */
   readonly partitions: readonly Partition[];
   readonly #link: RedisLink;
+  readonly #ownsLink: boolean;
   readonly #ids = new IdMaker();
   readonly #producers: Producer[];
   readonly #workers = new Set<Worker<Data, Result>>();
@@ -97,11 +104,16 @@ export class Queue<Data = unknown, Result = unknown> {
   constructor(name: string, options: QueueOptions<Data>) {
     if (!/^[A-Za-z0-9._-]{1,100}$/.test(name)) throw queueErrors.QUEUE_NAME_INVALID({ name });
     this.name = name;
-    this.options = { ...options, redis: parseTarget(options.redis) };
+    const shared = options.redis instanceof RedisLink ? options.redis : undefined;
+    this.options = {
+      ...options,
+      redis: shared?.target ?? parseTarget(options.redis as string | RedisTarget),
+    };
     this.defaults = checkDefaults(options);
     if (options.schema) checkSchema(options.schema);
     this.logger = options.logger === 'console' ? consoleLogger() : (options.logger ?? silentLogger);
-    this.#link = new RedisLink(options.redis, { name: `sluice-${name}` });
+    this.#link = shared ?? new RedisLink(this.options.redis as RedisTarget, { name: `sluice-${name}` });
+    this.#ownsLink = shared === undefined;
     const count = options.partitions ?? 1;
     const clock = new RedisClock();
     this.partitions = Array.from({ length: count }, (_, index) => {
@@ -213,6 +225,15 @@ export class Queue<Data = unknown, Result = unknown> {
     return readCrew(this.partitions, options.limit);
   }
 
+  /**
+   * Lets the worker with this session claim nothing more, with its next renewal; running jobs end, then it stays idle. `false` takes that
+   * back. Returns the state of the wish, `working` when there is none, or null when nobody has this session.
+   */
+  async drain(session: string, wished = true): Promise<DrainState | 'working' | null> {
+    await this.ready();
+    return drainWorker(this.partitions, session, wished);
+  }
+
   /** Resolves with the result once the job is done; rejects when it dies or is cancelled. Needs `keepResultMs` or an own id. */
   async result(id: string, options: { timeoutMs?: number } = {}): Promise<Result> {
     await this.ready();
@@ -232,6 +253,21 @@ export class Queue<Data = unknown, Result = unknown> {
       }
     }
     return null;
+  }
+
+  /** A delayed job, one that waits for its next attempt included, is due now. Returns the state that the job was found in, or null. */
+  async retryNow(id: string): Promise<JobState | null> {
+    await this.ready();
+    for (const partition of this.#likelyPartitions(id)) {
+      if (String(await partition.run('hasten', { id })) === 'HASTENED') return 'delayed';
+    }
+    return (await lookAtJob(this.#likelyPartitions(id), id))?.state ?? null;
+  }
+
+  /** Jobs that failed and wait for their next attempt, soonest first; bounded, and the page says so. */
+  async retries(options: RetryOptions = {}): Promise<RetryPage> {
+    await this.ready();
+    return findRetries(this.partitions, options);
   }
 
   /** No job is claimed until `resume`; running ones go on. */
@@ -259,6 +295,12 @@ export class Queue<Data = unknown, Result = unknown> {
     return readMinutes(this.partitions, last);
   }
 
+  /** Takes a queue that has no jobs, workers and schedules out of the list of all queues; false when it has. */
+  async forget(): Promise<boolean> {
+    await this.ready();
+    return forget(this);
+  }
+
   /** Ends the workers that this queue started, then its connections. */
   async close(deadlineMs?: number): Promise<void> {
     if (this.#closed) return;
@@ -266,7 +308,7 @@ export class Queue<Data = unknown, Result = unknown> {
     this.#isDeclared = false;
     await Promise.all([...this.#workers].map((worker) => worker.stop(deadlineMs)));
     closeDurability(this);
-    this.#link.close();
+    if (this.#ownsLink) this.#link.close();
   }
 
   /** Checks the server and the layout once; called by everything that needs Redis. */
@@ -435,6 +477,7 @@ export class Queue<Data = unknown, Result = unknown> {
         });
       }
     }
+    await enlist(this, inTime());
     this.#isDeclared = !this.#closed;
   }
 }
