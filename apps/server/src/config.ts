@@ -3,9 +3,9 @@
  * environment; everything else is handed in.
  */
 import { resolve } from 'node:path';
+import { isRole, roles as roleNames, type ConfiguredKey, type TenantRules } from '@sluice/access';
 import { isSluiceError, logLevels, type LogLevel } from '@sluice/base';
 import { parseTarget } from '@sluice/redis';
-import type { TenantKey, TenantRules } from '@sluice/rest';
 import { serverErrors } from './errors.js';
 
 export interface Config {
@@ -37,8 +37,10 @@ export interface Config {
   cacheBytes: number;
   /** Where files are kept (`SLUICE_S3_*`); without a bucket in the data folder. */
   s3: S3Config | undefined;
-  /** Keys of tenants (`SLUICE_KEYS`, `tenant=key,tenant=key`); without them only this machine is answered. */
-  keys: TenantKey[];
+  /** Keys (`SLUICE_KEYS`, `tenant=key,tenant:role=key,*=key`), besides those in the database; without any only this machine is answered. */
+  keys: ConfiguredKey[];
+  /** Keys of services that report results (`SLUICE_SERVICE_KEYS`, with commas); without them none may. */
+  serviceKeys: string[];
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
   /** Signs tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
@@ -127,7 +129,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     cacheRedisUrl: redisUrl(env, 'SLUICE_CACHE_REDIS_URL'),
     cacheBytes: wholeNumber(env, 'SLUICE_CACHE_BYTES', 8 * MEBIBYTE, LARGEST_BUDGET) ?? 128 * MEBIBYTE,
     s3: s3(env),
-    keys: tenantKeys(env),
+    keys: configuredKeys(env),
+    serviceKeys: serviceKeys(env),
     tenants: tenantRules(env),
     secret: env['SLUICE_SECRET'] || undefined,
     origins: (env['SLUICE_ORIGINS'] ?? '')
@@ -209,19 +212,35 @@ function s3(env: NodeJS.ProcessEnv): S3Config | undefined {
   };
 }
 
-/** `acme=key,acme=another,beta=key`: a tenant may have several keys while one replaces another. */
-function tenantKeys(env: NodeJS.ProcessEnv): TenantKey[] {
+/**
+ * `acme=key,acme:viewer=another,*=key`: an admin of its tenant unless a role is named; `*` is the whole installation. A tenant may have
+ * several keys while one replaces another.
+ */
+function configuredKeys(env: NodeJS.ProcessEnv): ConfiguredKey[] {
   const text = env['SLUICE_KEYS'];
   if (!text) return [];
   return text.split(',').map((item) => {
-    const [, tenant, key] = /^([A-Za-z0-9._-]{1,100})=([\x21-\x7e]+)$/.exec(item.trim()) ?? [];
-    if (tenant === undefined || key === undefined || key.length < SHORTEST_KEY)
+    const [, tenant, role = 'admin', key] =
+      /^([A-Za-z0-9._-]{1,100}|\*)(?::(\w+))?=([\x21-\x7e]+)$/.exec(item.trim()) ?? [];
+    if (tenant === undefined || key === undefined || key.length < SHORTEST_KEY || !isRole(role))
       throw serverErrors.BAD_CONFIG({
         name: 'SLUICE_KEYS',
         value: '…',
-        wanted: `tenant=key pairs with commas between them, each key of at least ${SHORTEST_KEY} characters`,
+        wanted: `tenant=key or tenant:role=key with commas between them (roles: ${roleNames.join(', ')}; tenant * for all), each key of at least ${SHORTEST_KEY} characters`,
       });
-    return { tenant, key };
+    return { tenant, role, key };
+  });
+}
+
+function serviceKeys(env: NodeJS.ProcessEnv): string[] {
+  const text = env['SLUICE_SERVICE_KEYS'];
+  if (!text) return [];
+  const keys = text.split(',').map((key) => key.trim());
+  if (keys.every((key) => key.length >= SHORTEST_KEY && /^[\x21-\x7e]+$/.test(key))) return keys;
+  throw serverErrors.BAD_CONFIG({
+    name: 'SLUICE_SERVICE_KEYS',
+    value: '…',
+    wanted: `keys of at least ${SHORTEST_KEY} visible characters, with commas between them`,
   });
 }
 

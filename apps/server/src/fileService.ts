@@ -6,13 +6,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { Access, defaultTenant, installation } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import { applyEvent, Cache, prometheusText } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
-import { Access, defaultTenant, notFound, rest, serverOptions, type RestOptions } from '@sluice/rest';
+import { notFound, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
@@ -21,6 +22,9 @@ import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
 
 const DISK_BUCKET = 'disk';
+/** Of the memory for chunks: what Redis needs for itself, and for frames that are on their way out. */
+const SHARE_ON_THE_WAY = 1 / 16;
+const LEAST_ON_THE_WAY = 8 * 1_048_576;
 
 /** The HTTP interface, handed over together: a process that serves no files does not load it. */
 export interface FilesInterface {
@@ -65,7 +69,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     logger,
     workers: config.roles.has('uploads') ? config.uploadWorkers : 0,
     settings: {
-      budgetBytes: config.uploadBudgetBytes,
+      budgetBytes: roomForFrames(config.uploadBudgetBytes),
       idleMs: config.uploadIdleMs,
       spillAfterMs: config.uploadSpillMs,
       lateMs: config.uploadLateMs,
@@ -89,6 +93,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
           rules: config.tenants,
         }),
         defaultBucket: stores.defaultBucket,
+        serviceKeys: new ServiceKeys(config.serviceKeys),
         origins: config.origins,
         ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
         trustProxy: config.trustProxy,
@@ -116,6 +121,10 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       cache.close();
     },
   };
+}
+
+function roomForFrames(redisBytes: number): number {
+  return redisBytes - Math.max(redisBytes * SHARE_ON_THE_WAY, LEAST_ON_THE_WAY);
 }
 
 /** Copies of what has changed are gone before the writer has its answer; should it die before, the outbox says it again. */
@@ -200,7 +209,8 @@ function s3Store(s3: S3Config, bucket: string): ObjectStore {
 }
 
 async function makeFirstDrives(config: Config, records: Records, bucket: string): Promise<void> {
-  const tenants = config.keys.length > 0 ? new Set(config.keys.map(({ tenant }) => tenant)) : [defaultTenant];
+  const named = config.keys.map(({ tenant }) => (tenant === installation ? defaultTenant : tenant));
+  const tenants = named.length > 0 ? new Set(named) : [defaultTenant];
   for (const tenant of tenants)
     await records.drives.create({ tenant, name: FIRST_DRIVE, bucket, prefix: `${tenant}/${FIRST_DRIVE}/` });
 }

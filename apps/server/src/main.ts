@@ -25,8 +25,6 @@ import { welcome } from './welcome.js';
 import { WorkerHost } from './workerHost.js';
 
 const VERSION = '0.1.0';
-/** What a Redis takes besides the bytes it was asked to keep: connections and their buffers. */
-const CHUNKS_REDIS_SPARE_BYTES = 64 * 1_048_576;
 const SAME_WISH_MS = 1_000;
 const FIRST_ANSWER_DEADLINE_MS = 10_000;
 const INFO_DEADLINE_MS = 2_000;
@@ -76,8 +74,7 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
     String(await link.call('INFO', [], { deadlineMs: INFO_DEADLINE_MS }));
   let { chunksRedisUrl, cacheRedisUrl, databaseUrl } = config;
   if (servesFiles && config.redisUrl === undefined && chunksRedisUrl === undefined) {
-    const { dataDir, searchPath, uploadBudgetBytes } = config;
-    const maxMemoryBytes = uploadBudgetBytes + CHUNKS_REDIS_SPARE_BYTES;
+    const { dataDir, searchPath, uploadBudgetBytes: maxMemoryBytes } = config;
     const chunks = await startRedisProcess({ dataDir, searchPath, logger, use: 'chunks', maxMemoryBytes });
     stops.push((deadlineMs) => chunks.stop(deadlineMs));
     chunksRedisUrl = chunks.url;

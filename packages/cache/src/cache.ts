@@ -21,6 +21,7 @@ import { KeptInvalidations, type Killed } from './kept.js';
 import { defaultPrefix, KeySpace } from './keys.js';
 import { Mender } from './mender.js';
 import { NearCache } from './near.js';
+import { defaultPublishMs, Publisher } from './publisher.js';
 import { Order, Reader } from './reader.js';
 import { ServerClock } from './serverClock.js';
 import type { CacheStatistics } from './statistics.js';
@@ -42,6 +43,8 @@ export interface CacheOptions {
   maxValueBytes?: number;
   /** Where the queue is, so that `start` can refuse to share a Redis with it that throws keys away. */
   queueRedis?: string | RedisTarget;
+  /** How often this process writes what it has counted to Redis, for whoever adds up all processes: 5 s. 0 is never. */
+  publishMs?: number;
   logger?: Logger;
   /** @internal For tests. */
   parts?: CacheParts;
@@ -79,6 +82,7 @@ export class Cache {
   readonly #wire: Wire;
   readonly #watch: { close(): void };
   readonly #mender: Mender;
+  readonly #publisher: Publisher | undefined;
   readonly #families = new Map<string, CacheFamily<never, unknown>>();
   readonly #options: CacheOptions;
   #clockTimer: { cancel(): void } | undefined;
@@ -136,6 +140,14 @@ export class Cache {
     });
     this.#watch = this.#startWatch(parts);
     if (this.#link) this.#synchroniseLater();
+    const { publishMs = defaultPublishMs } = options;
+    if (this.#link && publishMs > 0) {
+      this.#publisher = new Publisher(this.#engine, publishMs, () => ({
+        ...this.#state(),
+        families: [...this.#families.values()].map((family) => family.counted),
+      }));
+      this.#publisher.start();
+    }
   }
 
   /** Brings a definition to life. The loaders may be given here instead of there. */
@@ -172,10 +184,31 @@ export class Cache {
     return this.#invalidate(killed);
   }
 
+  /** Those that were opened here. */
+  families(): CacheFamily<unknown, unknown>[] {
+    return [...this.#families.values()] as unknown as CacheFamily<unknown, unknown>[];
+  }
+
   statistics(): CacheStatistics {
-    const { breaker, near, kept, gate, watch } = this.#engine;
     return {
       families: [...this.#families.values()].map((family) => family.statistics()),
+      ...this.#state(),
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#clockTimer?.cancel();
+    this.#mender.close();
+    this.#publisher?.close();
+    this.#watch.close();
+    this.#link?.close();
+    this.#engine.near.clear();
+  }
+
+  #state(): Omit<CacheStatistics, 'families'> {
+    const { breaker, near, kept, gate, watch } = this.#engine;
+    return {
       breaker: breaker.isOpen ? 'open' : 'closed',
       breakerOpenings: breaker.openings,
       isWatching: watch.isWatching,
@@ -185,15 +218,6 @@ export class Cache {
       bypassLoadsRunning: gate.running,
       bypassLoadsWaiting: gate.waiting,
     };
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#clockTimer?.cancel();
-    this.#mender.close();
-    this.#watch.close();
-    this.#link?.close();
-    this.#engine.near.clear();
   }
 
   async #invalidate(killed: Killed): Promise<Invalidated> {

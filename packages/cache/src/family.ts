@@ -6,6 +6,7 @@ import type { Engine, Invalidated } from './engine.js';
 import { isNegative } from './envelope.js';
 import { explain, type Explanation } from './explain.js';
 import { Flights } from './flights.js';
+import type { CountedFamily } from './published.js';
 import { Lookup, type Found, type Place } from './lookup.js';
 import { FamilyCounts, summarise, type FamilyStatistics } from './statistics.js';
 
@@ -114,6 +115,17 @@ export class CacheFamily<K, V> {
 
   statistics(): FamilyStatistics {
     return summarise(this.name, this.#counts);
+  }
+
+  /** @internal To be published. */
+  get counted(): CountedFamily {
+    const { loadMs, remainingMs, ...rest } = this.#counts;
+    return {
+      family: this.name,
+      ...rest,
+      loadMs: Math.round(loadMs),
+      remainingMs: Math.round(remainingMs),
+    };
   }
 
   /** @internal Readers from now on must not join a load that began before. */

@@ -3,7 +3,7 @@
 // A value has a name, `user:7` or `graph:job1:c0ffee`: the name of its family and the parts of its key. A group has a name of the
 // same kind. The whole name is the hash tag, so that a value and its lease share a cluster slot, and values spread over all slots.
 // What kind of key it is stands in front, so that one prefix covers all keys of a kind: values and generations are watched for
-// changes, leases are not.
+// changes, others are not.
 import { cacheErrors } from './errors.js';
 
 export const keyNames = {
@@ -13,6 +13,10 @@ export const keyNames = {
   lease: 'lease:{',
   /** STRING: the generation of a group. */
   generation: 'generation:{',
+  /** HASH: process → what it has counted. */
+  statistics: 'statistics:{processes}',
+  /** ZSET: process, by when it told last. */
+  published: 'published:{processes}',
 } as const;
 
 export type KeyKind = keyof typeof keyNames;
@@ -63,10 +67,13 @@ export class KeySpace {
   readonly #value: string;
   readonly #lease: string;
   readonly #generation: string;
+  readonly statistics: string;
+  readonly published: string;
 
   constructor(prefix: string) {
     const of = (kind: KeyKind) => `${prefix}:cache:${keyNames[kind]}`;
     [this.#value, this.#lease, this.#generation] = [of('value'), of('lease'), of('generation')];
+    [this.statistics, this.published] = [of('statistics'), of('published')];
   }
 
   value(name: string): string {

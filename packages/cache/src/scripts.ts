@@ -8,5 +8,6 @@ export const scripts = {
   renew: loadScript(folder, 'renew', ['lease'], ['token', 'leaseMs']),
   release: loadScript(folder, 'release', ['lease'], ['token']),
   fill: loadScript(folder, 'fill', ['value', 'lease'], ['token', 'envelope', 'keepMs']),
+  publish: loadScript(folder, 'publish', ['statistics', 'published'], ['process', 'text', 'keepMs']),
   generation: loadScript(folder, 'generation', ['generation'], ['token', 'keepMs']),
 } as const;

@@ -23,6 +23,17 @@ export class FamilyCounts {
   remainingMs = 0;
 }
 
+/** Adds what was counted, or what was counted since `before`. Another version of this program may not know all of the counts. */
+export function addCounts(
+  sum: FamilyCounts,
+  counts: Partial<FamilyCounts>,
+  before: Partial<FamilyCounts> = {},
+): void {
+  for (const name of Object.keys(sum) as (keyof FamilyCounts)[]) {
+    sum[name] += Math.max(0, (counts[name] ?? 0) - (before[name] ?? 0));
+  }
+}
+
 export interface FamilyStatistics extends Omit<FamilyCounts, 'remainingMs'> {
   family: string;
   /** Reads that were answered without a load, of all; undefined before the first one. */

@@ -81,8 +81,12 @@ test('all that a cache does can be done under the minimal rights, and Redis deni
     redis: redis.urlAs('sluice-cache', password),
     prefix: 'sluice',
     leaseMs: 300,
+    publishMs: 20,
   });
   await useEverything(cache);
+  await eventually('it has published', async () => {
+    return (await redis.command('EXISTS', 'sluice:cache:statistics:{processes}')) === 1;
+  });
   assert.deepEqual(await redis.command('ACL', 'LOG'), []);
   const link = new RedisLink(redis.urlAs('sluice-cache', password));
   t.after(() => link.close());

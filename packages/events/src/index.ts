@@ -4,6 +4,7 @@ export type { EventSink, SinkEvent } from './sink.js';
 export {
   RedisStreamSink,
   readEvents,
+  readNewest,
   DEFAULT_KEPT_EVENTS,
   type ReadEventsOptions,
   type RedisStreamSinkOptions,

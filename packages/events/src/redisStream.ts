@@ -81,6 +81,16 @@ export async function readEvents(options: ReadEventsOptions): Promise<StreamEven
   return entriesOf(reply).map(toEvent);
 }
 
+/** The newest events, the last one first; with a cursor those before it. */
+export async function readNewest(
+  options: Pick<ReadEventsOptions, 'redis' | 'prefix' | 'limit'> & { before?: string },
+): Promise<StreamEvent[]> {
+  const { redis, prefix = defaultPrefix, before, limit = DEFAULT_READ } = options;
+  const end = before === undefined ? '+' : `(${before}`;
+  const entries = await redis.call('XREVRANGE', [eventKeys(prefix).events, end, '-', 'COUNT', limit]);
+  return (entries as Entry[]).map(toEvent);
+}
+
 type Entry = [id: Buffer, fields: Buffer[]];
 
 /** [[key, entries]] or, as the newer protocol has it, [key, entries]. */

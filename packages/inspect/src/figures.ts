@@ -1,4 +1,4 @@
-// What history keeps of a queue and of Redis, and how sixty minutes become an hour.
+// What history keeps of a queue, of Redis and of the caches, and how sixty minutes become an hour.
 //
 // The order of the names is the order in the records: append, never reorder. A sum of an hour is that of its minutes. Of a state
 // the hour keeps the largest, because a queue that was full for ten minutes was full. Percentiles cannot be combined; an hour shows
@@ -44,8 +44,25 @@ export const redisFigures = {
   misses: 'sum',
 } as const satisfies Record<string, Combine>;
 
+/** Of all processes; hits, of reads, is the hit rate. */
+export const cacheFigures = {
+  reads: 'sum',
+  hits: 'sum',
+  misses: 'sum',
+  staleServed: 'sum',
+  loads: 'sum',
+  loadErrors: 'sum',
+  loadMs: 'sum',
+  coalesced: 'sum',
+  bypassed: 'sum',
+  invalidations: 'sum',
+  processes: 'largest',
+  openBreakers: 'largest',
+} as const satisfies Record<string, Combine>;
+
 export type QueueFigure = keyof typeof queueFigures;
 export type RedisFigure = keyof typeof redisFigures;
+export type CacheFigure = keyof typeof cacheFigures;
 type FigureTable = Readonly<Record<string, Combine>>;
 
 /** Named figures; those that are not known are absent. */

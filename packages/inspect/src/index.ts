@@ -1,7 +1,8 @@
-// @sluice/inspect: read-only questions about queues and Redis.
+// @sluice/inspect: read-only questions about queues, caches and Redis.
 export { Inspect } from './inspect.js';
 export type { InspectOptions, Overview, QueueDetail, ScheduleRow } from './inspect.js';
 export type { Problem, QueueSnapshot, Rates, SampleCost, Snapshot } from './snapshot.js';
+export type { CacheFamilyRow, CacheProcessRow, CacheRates, CacheSnapshot } from './caches.js';
 export type { RedisHealth } from './redisHealth.js';
 export type { Watcher } from './sampler.js';
 export type { Page } from './page.js';
@@ -11,5 +12,5 @@ export type { RetryQuestion, RetryRow, RetrySummary } from './retries.js';
 export type { DeadGroup, DeadGroups, DeadQuestion, DeadSummary } from './deadLetters.js';
 export type { WorkerRow } from './workers.js';
 export type { Series, SeriesPoint, SeriesQuestion } from './series.js';
-export type { QueueFigure, RedisFigure } from './figures.js';
+export type { CacheFigure, QueueFigure, RedisFigure } from './figures.js';
 export { inspectErrors } from './errors.js';

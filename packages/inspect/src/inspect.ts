@@ -5,6 +5,8 @@ import type { AnyQueue, QueueCounts, Rules, Schedule } from '@sluice/queue';
 import { readRules } from '@sluice/queue';
 import { RedisLink } from '@sluice/redis';
 import type { RedisTarget } from '@sluice/redis';
+import { CacheReader } from './caches.js';
+import type { CacheFamilyRow, CacheSnapshot } from './caches.js';
 import { findGroups, summariseDead } from './deadLetters.js';
 import type { DeadGroups, DeadQuestion, DeadSummary } from './deadLetters.js';
 import { AllQueues, givenQueues } from './directory.js';
@@ -40,6 +42,8 @@ export interface InspectOptions {
   prefix?: string;
   /** The queues, or what gives them at any time: they stay their owner's. Or all that anybody opens in this Redis with this prefix. */
   queues: 'all' | readonly AnyQueue[] | (() => readonly AnyQueue[]);
+  /** Where the caches are, of which all processes publish what they do; `prefix` is that of their keys. */
+  cache?: { redis: string | RedisTarget; prefix?: string };
   /** How often a look is taken while somebody watches; 2 s. */
   everyMs?: number;
   /** Takes part in writing the history; true. */
@@ -55,8 +59,10 @@ export interface Overview {
   rates: Rates | null;
   oldestWaitingMs: number;
   redis: RedisHealth | null;
+  /** All families together; null without a cache. */
+  cache: CacheFamilyRow | null;
   cost: SampleCost;
-  problems: (Problem & { queue?: string })[];
+  problems: (Problem & { queue?: string; of?: 'cache' })[];
 }
 
 export interface QueueDetail extends QueueSnapshot {
@@ -74,17 +80,22 @@ export class Inspect {
   readonly #history: History;
   readonly #sampler: Sampler;
   readonly #directory: Directory;
+  readonly #caches: CacheReader | undefined;
 
-  constructor({ redis, prefix = defaultPrefix, queues, everyMs, history = true, logger }: InspectOptions) {
+  constructor(options: InspectOptions) {
+    const { redis, prefix = defaultPrefix, queues, cache, everyMs, history = true, logger } = options;
     this.#link = new RedisLink(redis, { name: 'sluice-inspect' });
     this.#history = new History(this.#link, inspectKeys(prefix));
     this.#directory =
       queues === 'all'
         ? new AllQueues(this.#link, prefix, logger)
         : givenQueues(typeof queues === 'function' ? queues : () => queues);
+    const cacheLink = cache && new RedisLink(cache.redis, { name: 'sluice-inspect' });
+    this.#caches = cacheLink && new CacheReader(cacheLink, cache?.prefix);
     this.#sampler = new Sampler({
       link: this.#link,
       queues: () => this.#directory.all(),
+      ...(this.#caches && { caches: this.#caches }),
       ...(everyMs !== undefined && { everyMs }),
       ...(history && { roller: new Roller(this.#history) }),
       ...(logger && { logger }),
@@ -101,6 +112,7 @@ export class Inspect {
     await this.#sampler.stop();
     await this.#directory.close();
     this.#link.close();
+    this.#caches?.close();
   }
 
   /** Gets every snapshot from now on; all who watch get the same. Returns what ends it. Needs `start`. */
@@ -119,6 +131,16 @@ export class Inspect {
 
   async queues(): Promise<QueueSnapshot[]> {
     return (await this.snapshot()).queues;
+  }
+
+  /** The queue itself, for whoever has something to do with it. */
+  async open(name: string): Promise<AnyQueue> {
+    return this.#named(name);
+  }
+
+  /** All of them. */
+  async openAll(): Promise<readonly AnyQueue[]> {
+    return this.#directory.all();
   }
 
   /** One queue, with its rules and what died in it; null when it could not be read yet. */
@@ -189,7 +211,12 @@ export class Inspect {
     });
   }
 
-  /** The history of a queue, or of Redis. */
+  /** What the caches of all processes do, family by family; null without a cache. */
+  async caches(): Promise<CacheSnapshot | null> {
+    return (await this.snapshot()).cache;
+  }
+
+  /** The history of a queue, of a cache, or of Redis. */
   async series(question: SeriesQuestion): Promise<Series> {
     if (question.queue !== undefined) await this.#named(question.queue);
     const [seconds] = (await this.#link.call('TIME', [])) as [Buffer, Buffer];
@@ -208,7 +235,7 @@ export class Inspect {
   }
 }
 
-function summarise({ atMs, queues, redis, cost, problem }: Snapshot): Overview {
+function summarise({ atMs, queues, redis, cache, cost, problem }: Snapshot): Overview {
   const sum = (pick: (queue: QueueSnapshot) => number) =>
     queues.reduce((total, queue) => total + pick(queue), 0);
   const rate = (name: keyof Rates) => sum((queue) => queue.rates?.[name] ?? 0);
@@ -236,9 +263,11 @@ function summarise({ atMs, queues, redis, cost, problem }: Snapshot): Overview {
       : null,
     oldestWaitingMs: Math.max(0, ...queues.map(({ counts }) => counts.oldestWaitingMs)),
     redis,
+    cache: cache && cache.total,
     cost,
     problems: [
       ...(problem ? [problem] : []),
+      ...(cache?.problem ? [{ of: 'cache' as const, ...cache.problem }] : []),
       ...queues.flatMap(({ name, problem: own }) => (own ? [{ queue: name, ...own }] : [])),
     ],
   };

@@ -3,9 +3,12 @@
 // What happened in a minute (outcomes, latency) is in the queue's own books for a day, so minutes in which nobody sampled are filled in
 // later, the latest hour of them. How many jobs were in which state is known only to whoever looked at the end of the minute.
 import { readMinutesOf } from './minutes.js';
+import { countsBetween, FamilyCounts } from '@sluice/cache';
 import type { AnyQueue, MinuteStats } from '@sluice/queue';
-import { queueFigures, redisFigures, toFigures } from './figures.js';
-import type { Named, QueueFigure, RedisFigure } from './figures.js';
+import { addUp, allFamilies, hitsOf } from './caches.js';
+import type { CacheFamilyRow, CacheLook } from './caches.js';
+import { cacheFigures, queueFigures, redisFigures, toFigures } from './figures.js';
+import type { CacheFigure, Named, QueueFigure, RedisFigure } from './figures.js';
 import type { History } from './history.js';
 import type { RedisHealth } from './redisHealth.js';
 import type { QueueSnapshot, Snapshot } from './snapshot.js';
@@ -15,8 +18,11 @@ const minuteMs = 60_000;
 const settleMs = 2_000;
 /** Minutes that are filled in at once. */
 const maxFilled = 60;
+/** Families whose history is kept, beside that of all of them together. */
+const maxFamilies = 100;
 
 export const redisSeries = 'redis';
+export const cacheSeriesOf = (family: string): string => `cache:${family}`;
 export const seriesOf = (queue: string): string => `queue:${queue}`;
 
 export class Roller {
@@ -27,6 +33,7 @@ export class Roller {
   #rolled = new Map<string, number>();
   /** At the end of the minute before; its counters grow. */
   #redisBefore: RedisHealth | null = null;
+  #cachesBefore: CacheLook | undefined;
 
   constructor(history: History) {
     this.#history = history;
@@ -37,7 +44,7 @@ export class Roller {
   }
 
   /** Called after every look; does nothing until another minute is complete. */
-  async roll(snapshot: Snapshot, queues: readonly AnyQueue[]): Promise<void> {
+  async roll(snapshot: Snapshot, queues: readonly AnyQueue[], caches?: CacheLook): Promise<void> {
     const last = Math.floor((snapshot.atMs - settleMs) / minuteMs) - 1;
     if (last <= this.#until) return;
     const led = this.#leads;
@@ -49,8 +56,12 @@ export class Roller {
         if (seen && !seen.problem) await this.#rollQueue(queue, seen, last);
       }
       if (snapshot.redis && !snapshot.problem) await this.#rollRedis(snapshot.redis, last);
+      if (caches && snapshot.cache && !snapshot.cache.problem) {
+        await this.#rollCaches([snapshot.cache.total, ...snapshot.cache.families], caches, last);
+      }
     }
     this.#redisBefore = snapshot.redis;
+    if (caches) this.#cachesBefore = caches;
     this.#until = last;
   }
 
@@ -90,6 +101,16 @@ export class Roller {
     await this.#write(redisSeries, redisFigures, last, toFigures(redisFigures, named));
   }
 
+  async #rollCaches(rows: readonly CacheFamilyRow[], look: CacheLook, last: number): Promise<void> {
+    const before = this.#cachesBefore;
+    const grown = before && countsBetween(before.caches, before.atMs, look.caches);
+    for (const { family, processes, openBreakers } of rows.slice(0, maxFamilies + 1)) {
+      const flows = grown && flowsOfFamily(family, grown);
+      const figures = toFigures(cacheFigures, { ...flows, processes, openBreakers });
+      if (!(await this.#write(cacheSeriesOf(family), cacheFigures, last, figures))) return;
+    }
+  }
+
   async #write(...record: Parameters<History['write']>): Promise<boolean> {
     const [series, , minute] = record;
     this.#leads &&= await this.#history.write(...record);
@@ -101,6 +122,16 @@ export class Roller {
 function gaugesOf({ counts }: QueueSnapshot): Named<QueueFigure> {
   const { waiting, delayed, blocked, active, dead, workers, oldestWaitingMs } = counts;
   return { waiting, delayed, blocked, active, dead, workers, oldestWaitingMs };
+}
+
+function flowsOfFamily(family: string, grown: ReadonlyMap<string, FamilyCounts>): Named<CacheFigure> {
+  const counts = family === allFamilies ? addUp(grown) : (grown.get(family) ?? new FamilyCounts());
+  const { misses, staleServed, loads, loadErrors, loadMs, coalesced, bypassed, invalidations } = counts;
+  const hits = hitsOf(counts);
+  return {
+    ...{ reads: hits + misses, hits, misses, staleServed, loads, loadErrors, loadMs },
+    ...{ coalesced, bypassed, invalidations },
+  };
 }
 
 function flowsOf({ done, failed, dead, cancelled, waitMs, runMs }: MinuteStats): Named<QueueFigure> {

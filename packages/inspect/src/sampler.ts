@@ -13,6 +13,8 @@ import type { Clock, Logger, Service, Timer } from '@sluice/base';
 import { readRules } from '@sluice/queue';
 import type { AnyQueue } from '@sluice/queue';
 import type { RedisLink } from '@sluice/redis';
+import { summariseCaches } from './caches.js';
+import type { CacheLook, CacheReader, CacheSnapshot } from './caches.js';
 import { inspectErrors } from './errors.js';
 import { readHealth } from './redisHealth.js';
 import { Roller } from './roller.js';
@@ -25,14 +27,21 @@ const callMs = 0.1;
 const maxShare = 0.01;
 /** How long a look waits for one queue. */
 const lookDeadlineMs = 3_000;
+/** A cache is harmless when its Redis is away, and so are its statistics: nobody waits for them for long. */
+const cacheDeadlineMs = 1_000;
 const minuteMs = 60_000;
 /** So that many processes do not look in the same millisecond. */
 const idleJitterMs = 1_000;
 const callsPerPartition = 3;
+const callsPerCache = 2;
+/** Processes publish every few seconds: rates from one look to the next would jump. */
+const cacheRatesOverMs = 10_000;
 
 export interface SamplerOptions {
   link: RedisLink;
   queues: () => readonly AnyQueue[] | Promise<readonly AnyQueue[]>;
+  /** Where processes publish what their caches do. */
+  caches?: CacheReader;
   everyMs?: number;
   /** Without it nothing is written, and nothing is read while nobody watches. */
   roller?: Roller;
@@ -50,6 +59,8 @@ export class Sampler {
   readonly #watchers = new Set<Watcher>();
   /** What was seen last of each queue, by name. */
   readonly #seen = new Map<string, Seen>();
+  /** Looks at the caches over which rates are averaged, oldest first. */
+  readonly #cacheLooks: CacheLook[] = [];
   readonly #known = new Map<string, QueueSnapshot>();
   #last: Snapshot | undefined;
   #lastAtMonotonicMs = 0;
@@ -147,12 +158,14 @@ export class Sampler {
   }
 
   async #lookNow(): Promise<Snapshot> {
-    const { link, roller } = this.#options;
+    const { link, roller, caches } = this.#options;
     const queues = await this.#options.queues();
     const startMs = this.#clock.monotonicMs();
-    const calls = 1 + queues.reduce((sum, { partitions }) => sum + partitions.length * callsPerPartition, 0);
-    const [health] = await Promise.allSettled([
+    const ofQueues = queues.reduce((sum, { partitions }) => sum + partitions.length * callsPerPartition, 0);
+    const calls = 1 + ofQueues + (caches ? callsPerCache : 0);
+    const [health, look] = await Promise.allSettled([
       readHealth(link, lookDeadlineMs),
+      caches?.look(cacheDeadlineMs),
       ...queues.map((queue) => this.#lookAt(queue)),
     ]);
     this.#looks++;
@@ -164,6 +177,7 @@ export class Sampler {
       everyMs: Math.max(this.#options.everyMs ?? defaultEveryMs, (calls * callMs) / maxShare),
       queues: queues.flatMap(({ name }) => this.#known.get(name) ?? []),
       redis,
+      cache: this.#cacheSnapshot(look),
       cost: { calls, tookMs, looks: this.#looks, totalCalls: this.#totalCalls },
       ...(health.status === 'rejected' && { problem: this.#problem(health.reason, this.#last?.problem) }),
     };
@@ -171,7 +185,22 @@ export class Sampler {
     this.#last = snapshot;
     this.#lastAtMonotonicMs = this.#clock.monotonicMs();
     this.#tell(snapshot);
-    if (roller && this.#running) await this.#roll(roller, snapshot, queues);
+    if (roller && this.#running)
+      await this.#roll(roller, snapshot, queues, look.status === 'fulfilled' ? look.value : undefined);
+    return snapshot;
+  }
+
+  #cacheSnapshot(look: PromiseSettledResult<CacheLook | undefined>): CacheSnapshot | null {
+    const known = this.#last?.cache ?? null;
+    if (look.status === 'rejected') {
+      const problem = this.#problem(look.reason, known?.problem);
+      return { ...(known ?? summariseCaches({ atMs: 0, caches: [] }, undefined)), problem };
+    }
+    if (!look.value) return null;
+    const looks = this.#cacheLooks;
+    const snapshot = summariseCaches(look.value, looks[0]);
+    looks.push(look.value);
+    while (looks.length > 1 && looks[1]!.atMs <= look.value.atMs - cacheRatesOverMs) looks.shift();
     return snapshot;
   }
 
@@ -208,9 +237,14 @@ export class Sampler {
   }
 
   /** A roll that fails is tried again after the next look. */
-  async #roll(roller: Roller, snapshot: Snapshot, queues: readonly AnyQueue[]): Promise<void> {
+  async #roll(
+    roller: Roller,
+    snapshot: Snapshot,
+    queues: readonly AnyQueue[],
+    caches: CacheLook | undefined,
+  ): Promise<void> {
     try {
-      await roller.roll(snapshot, queues);
+      await roller.roll(snapshot, queues, caches);
     } catch (error) {
       this.#logger.warn({ error }, 'the history could not be written');
     }

@@ -1,14 +1,16 @@
-// How it was: points of the history, of a queue or of Redis.
+// How it was: points of the history, of a queue, of a cache or of Redis.
 import { inspectErrors } from './errors.js';
-import { queueFigures, redisFigures, toNamed } from './figures.js';
+import { cacheFigures, queueFigures, redisFigures, toNamed } from './figures.js';
 import type { Named } from './figures.js';
 import type { History } from './history.js';
 import { hourRing, minuteRing } from './ring.js';
-import { redisSeries, seriesOf } from './roller.js';
+import { cacheSeriesOf, redisSeries, seriesOf } from './roller.js';
 
 export interface SeriesQuestion {
-  /** Of this queue; of Redis when absent. */
+  /** Of this queue; of Redis when neither a queue nor a cache is named. */
   queue?: string;
+  /** Of this family of values; `*` is all of them together. */
+  cache?: string;
   step: 'minute' | 'hour';
   /** An hour of minutes, or a week of hours, when absent. The history reaches back a day of minutes and 90 days of hours. */
   fromMs?: number;
@@ -33,7 +35,7 @@ export interface Series {
 const defaultSteps = { minute: 60, hour: 7 * 24 };
 
 export async function readSeries(history: History, question: SeriesQuestion, nowMs: number): Promise<Series> {
-  const { step, queue } = question;
+  const { step } = question;
   const ring = step === 'minute' ? minuteRing : hourRing;
   const { stepMs } = ring;
   const present = Math.floor(nowMs / stepMs);
@@ -42,8 +44,7 @@ export async function readSeries(history: History, question: SeriesQuestion, now
   // What lies further back has been written over.
   const first = Math.max(wanted, present - ring.places + 1, 0);
   const count = Math.max(0, last - first + 1);
-  const series = queue === undefined ? redisSeries : seriesOf(queue);
-  const table = queue === undefined ? redisFigures : queueFigures;
+  const { series, table } = subjectOf(question);
   const read =
     step === 'minute' ? history.readMinutes(series, first, count) : history.readHours(series, first, count);
   const records = count === 0 ? [] : await read;
@@ -53,6 +54,12 @@ export async function readSeries(history: History, question: SeriesQuestion, now
   }));
   const complete = first === wanted && points.every(({ figures }) => figures !== null);
   return { step, stepMs, points, complete };
+}
+
+function subjectOf({ queue, cache }: SeriesQuestion) {
+  if (queue !== undefined) return { series: seriesOf(queue), table: queueFigures };
+  if (cache !== undefined) return { series: cacheSeriesOf(cache), table: cacheFigures };
+  return { series: redisSeries, table: redisFigures };
 }
 
 function stepAt(field: string, timeMs: number | undefined, stepMs: number): number | undefined {

@@ -1,5 +1,6 @@
 // What one look at everything found, and what can be said by comparing it with the look before: rates.
 import type { MinuteStats, QueueCounts, Rules } from '@sluice/queue';
+import type { CacheSnapshot } from './caches.js';
 import type { RedisHealth } from './redisHealth.js';
 
 /** What could not be read, and since when. The figures beside it are the last that were known. */
@@ -45,6 +46,8 @@ export interface Snapshot {
   /** Those that could be read at least once. */
   queues: QueueSnapshot[];
   redis: RedisHealth | null;
+  /** Of all processes; null without a cache, or before it could be read. */
+  cache: CacheSnapshot | null;
   cost: SampleCost;
   problem?: Problem;
 }

@@ -28,9 +28,14 @@ export type { Leadership, Outbox, OutboxEvent, OutboxState } from './outbox.js';
 export type {
   Drive,
   NodeRecord,
+  NodeVerification,
   NodeStatus,
   NodeType,
   UploadRecord,
   UploadResult,
   UploadStatus,
 } from './model.js';
+export { canonicalJson, type JsonObject, type JsonValue } from './canonicalJson.js';
+export type { NewVerification, TakenVerification, Verification, Verifications } from './verifications.js';
+export type { NewWebhook, WebhookChange, WebhookRecord, Webhooks } from './webhooks.js';
+export type { SealedSecret } from './schema.js';

@@ -36,8 +36,17 @@ export interface NodeRecord {
   clientNodeId: string | undefined;
   /** 0 until a file is ACTIVE for the first time. */
   version: number;
+  /** What was found out about the present bytes; about earlier ones see `records.verifications`. */
+  verification: NodeVerification | undefined;
   createdAt: Date;
   updatedAt: Date;
+}
+
+export interface NodeVerification {
+  result: 'approved' | 'rejected';
+  score?: number;
+  decision?: string;
+  receivedAt: string;
 }
 
 export interface UploadRecord {
@@ -102,9 +111,17 @@ export function toNode(row: NodeRow): NodeRecord {
     metadata: row.metadata,
     clientNodeId: row.client_node_id ?? undefined,
     version: row.version,
+    verification: presentVerification(row),
     createdAt: new Date(row.created_at),
     updatedAt: new Date(row.updated_at),
   };
+}
+
+/** A file that was replaced has not been looked at. */
+function presentVerification({ verification, object_key }: NodeRow): NodeVerification | undefined {
+  if (!verification || verification.objectKey !== object_key) return undefined;
+  const { objectKey: _, receivedAt, ...rest } = verification;
+  return { ...rest, receivedAt: new Date(receivedAt).toISOString() };
 }
 
 export function toUpload(row: UploadRow): UploadRecord {

@@ -7,6 +7,8 @@ import { migrate } from './migrations.js';
 import { Nodes } from './nodes.js';
 import { Outbox } from './outbox.js';
 import { Uploads } from './uploads.js';
+import { Verifications } from './verifications.js';
+import { Webhooks } from './webhooks.js';
 
 const CHECK_LIMIT_MS = 2_000;
 
@@ -33,6 +35,8 @@ export class Records {
   readonly uploads: Uploads;
   readonly doomed: Doomed;
   readonly outbox: Outbox;
+  readonly verifications: Verifications;
+  readonly webhooks: Webhooks;
 
   constructor(
     private readonly database: Database,
@@ -45,6 +49,8 @@ export class Records {
     this.nodes = new Nodes(database, nudge, onChange);
     this.uploads = new Uploads(database, nudge, onChange, this.drives);
     this.doomed = new Doomed(database);
+    this.webhooks = new Webhooks(database);
+    this.verifications = new Verifications(database, nudge, onChange);
   }
 
   /** Resolves if PostgreSQL answers soon. */

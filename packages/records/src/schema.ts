@@ -9,7 +9,9 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type Generated,
+  type JSONColumnType,
 } from 'kysely';
+import type { JsonObject } from './canonicalJson.js';
 
 /** A row comes from a query (dates) or from a function's JSON (texts). */
 type Moment = Date | string;
@@ -44,6 +46,48 @@ export interface NodeRow {
   version: number;
   created_at: Moment;
   updated_at: Moment;
+  /** Written by `sluice_verify`. */
+  verification: NodeVerificationRow | null;
+}
+
+export interface NodeVerificationRow {
+  /** The object that was looked at. */
+  objectKey: string;
+  result: 'approved' | 'rejected';
+  score?: number;
+  decision?: string;
+  receivedAt: string;
+}
+
+export interface VerificationRow {
+  id: string;
+  digest: string;
+  node_id: string;
+  object_key: string;
+  version: number;
+  user_id: string | null;
+  result: 'approved' | 'rejected';
+  score: number | null;
+  decision: string | null;
+  metadata: JsonObject;
+  received_at: Moment;
+}
+
+export interface WebhookRow {
+  id: string;
+  tenant: string;
+  url: string;
+  topics: string[];
+  secrets: JSONColumnType<SealedSecret[], string, string>;
+  active: boolean;
+  created_at: Generated<Moment>;
+  updated_at: Generated<Moment>;
+}
+
+export interface SealedSecret {
+  sealed: string;
+  /** Absent: until it is replaced. */
+  endsAt?: string;
 }
 
 export interface UploadRow {
@@ -119,6 +163,8 @@ export interface Tables {
   outbox: OutboxRow;
   usage: UsageRow;
   doomed_objects: DoomedRow;
+  verifications: VerificationRow;
+  webhooks: WebhookRow;
 }
 
 /** Builds questions; `Database` asks them, because it knows about deadlines and lost connections. */

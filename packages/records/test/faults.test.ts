@@ -101,10 +101,14 @@ test('a commit whose reply was lost is repeated and happens once', async () => {
     (await records.uploads.end({ id: other.id, status: 'FAILED', reason: 'x' })).upload.status,
     'FAILED',
   );
-  assert.equal(proxy.lost, 5);
-  assert.deepEqual(await records.uploads.usage('t'), { bytes: 1, files: 1 });
+  proxy.loseReplyTo('sluice_verify');
+  const { node: rest } = await records.uploads.storeWhole(whole('e'));
+  const taken = await records.verifications.take({ nodeId: rest!.id, result: 'approved' });
+  assert.equal(taken.replayed, true);
+  assert.equal(proxy.lost, 6);
+  assert.deepEqual(await records.uploads.usage('t'), { bytes: 2, files: 2 });
   const rows = await server.query('SELECT event_id FROM outbox', [], url);
-  assert.equal(rows.length, 3 + 3 + 2 + 2);
+  assert.equal(rows.length, 3 + 3 + 2 + 2 + 4);
   await records.close();
   await proxy.stop();
 });

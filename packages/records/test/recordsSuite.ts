@@ -1,6 +1,7 @@
 /** What records promise, asked of any PostgreSQL: the packaged one and Debian's run the same tests. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
 import type { PostgresServer } from '@sluice/testbed';
@@ -79,10 +80,12 @@ export function recordsSuite(
       const fresh = await server.createDatabase();
       const opened = await Promise.all([1, 2, 3, 4].map(() => openRecords({ url: fresh, poolSize: 2 })));
       const rows = await server.query('SELECT version FROM sluice_migrations ORDER BY version', [], fresh);
-      const versions = Array.from({ length: opened[0]!.schemaVersion }, (_, index) => ({
-        version: index + 1,
-      }));
-      assert.deepEqual(rows, versions);
+      const files = readdirSync(new URL('../../sql/', import.meta.url)).sort();
+      assert.deepEqual(
+        rows,
+        files.map((file) => ({ version: Number(file.slice(0, 4)) })),
+      );
+      assert.equal(opened[0]!.schemaVersion, Number(files.at(-1)!.slice(0, 4)));
       await Promise.all(opened.map((each) => each.close()));
     });
 
@@ -714,6 +717,31 @@ export function recordsSuite(
       assert.ok(!(await records.uploads.listOpen({ olderThan: new Date(0), limit: 10 })).length);
     });
 
+    test('uploads under way are paged from the newest, of one tenant or of all, and counted', async () => {
+      const tenant = await newDrive();
+      const ids: string[] = [];
+      for (const path of ['a', 'b', 'c', 'd', 'e'])
+        ids.unshift((await records.uploads.begin(beginning(tenant, path))).upload.id);
+      const seen: string[] = [];
+      for (let before: { createdAt: Date; id: string } | undefined; ;) {
+        const page = await records.uploads.pageOfOpen({ tenant, limit: 2, ...(before && { before }) });
+        seen.push(...page.map(({ id }) => id));
+        before = page.at(-1);
+        if (!before) break;
+      }
+      assert.deepEqual(seen, ids);
+      const newest = await records.uploads.pageOfOpen({ limit: 1_000 });
+      assert.ok(ids.every((id) => newest.some((one) => one.id === id)));
+      assert.ok((await records.uploads.countOpen()) >= 5);
+    });
+
+    test('the outbox tells how many events of one node wait', async () => {
+      const tenant = await newDrive();
+      const { node } = await records.uploads.storeWhole(whole(tenant, 'waits'));
+      assert.ok((await records.outbox.waitingFor(node!.id)) > 0);
+      assert.equal(await records.outbox.waitingFor('00000000-0000-4000-8000-000000000000'), 0);
+    });
+
     test('one tenant sees nothing of another', async () => {
       const [tenant, other] = [await newDrive(), await newDrive()];
       const { upload, node } = await records.uploads.storeWhole(whole(tenant, 'secret'));
@@ -725,6 +753,98 @@ export function recordsSuite(
       await assert.rejects(records.uploads.begin(inside as unknown as BeginUpload), code('NODE_NOT_FOUND'));
       const same = { ...beginning(other, 'secret'), id: upload.id };
       await assert.rejects(records.uploads.begin(same), code('IDEMPOTENCY_CONFLICT'));
+    });
+
+    test('a verification result is kept with its file and told once, however often it is delivered', async () => {
+      const tenant = await newDrive();
+      const { node } = await records.uploads.storeWhole(whole(tenant, 'passport'));
+      const nodeId = node!.id;
+      const found = {
+        ...{ nodeId, resultId: `r-${nodeId}`, userId: 'u1', result: 'approved' as const, score: 85.5 },
+        ...{ decision: 'looks\nright', metadata: { b: [1, { c: null }], a: 'x' } },
+      };
+      const first = await records.verifications.take(found);
+      const again = await records.verifications.take({ ...found, metadata: { a: 'x', b: [1, { c: null }] } });
+      assert.deepEqual([first.replayed, again.replayed], [false, true]);
+      assert.deepEqual(again.receivedAt, first.receivedAt);
+      const kept = (await records.nodes.get(tenant, nodeId))!.verification!;
+      assert.deepEqual([kept.result, kept.score, kept.decision], ['approved', 85.5, 'looks\nright']);
+      const [listed, ...more] = await records.verifications.list(nodeId);
+      assert.deepEqual([listed!.resultId, listed!.userId, more.length], [`r-${nodeId}`, 'u1', 0]);
+      assert.deepEqual(listed!.metadata, { a: 'x', b: [1, { c: null }] });
+      const told = (await eventsOf(tenant)).filter(({ type }) => type === 'repository.documents.verified');
+      assert.deepEqual(idsOf(told), [`result:r-${nodeId}:verified`]);
+      assert.deepEqual(
+        [told[0]!['verificationResult'], told[0]!['score'], told[0]!['path'], told[0]!['metadata']],
+        ['approved', 85.5, 'passport', { a: 'x', b: [1, { c: null }] }],
+      );
+    });
+
+    test('an id of a result that comes back with something else to say is a conflict, for any file', async () => {
+      const tenant = await newDrive();
+      const [one, other] = await Promise.all(
+        ['one', 'other'].map((name) => records.uploads.storeWhole(whole(tenant, name))),
+      );
+      const resultId = randomUUID();
+      const found = { nodeId: one!.node!.id, resultId, result: 'approved' as const };
+      await records.verifications.take(found);
+      for (const changed of [{ result: 'rejected' as const }, { nodeId: other!.node!.id }, { score: 1 }])
+        await assert.rejects(records.verifications.take({ ...found, ...changed }), code('RESULT_CONFLICT'));
+      assert.equal((await records.nodes.get(tenant, one!.node!.id))!.verification!.result, 'approved');
+      assert.equal((await records.nodes.get(tenant, other!.node!.id))!.verification, undefined);
+    });
+
+    test('a result without an id is known by what it says; twenty deliveries at once are one', async () => {
+      const tenant = await newDrive();
+      const { node } = await records.uploads.storeWhole(whole(tenant, 'a'));
+      const said = { nodeId: node!.id, result: 'rejected' as const, score: 3 };
+      const outcomes = await Promise.all(Array.from({ length: 20 }, () => records.verifications.take(said)));
+      assert.equal(outcomes.filter(({ replayed }) => !replayed).length, 1);
+      await records.verifications.take({ ...said, score: 4 });
+      assert.equal((await records.verifications.list(node!.id)).length, 2);
+      const told = (await eventsOf(tenant)).filter(({ type }) => type === 'repository.documents.verified');
+      assert.equal(told.length, 2);
+    });
+
+    test('a result belongs to the bytes that were looked at, and goes with the file', async () => {
+      const tenant = await newDrive();
+      const { node } = await records.uploads.storeWhole(whole(tenant, 'a'));
+      await records.verifications.take({ nodeId: node!.id, result: 'approved' });
+      await records.nodes.move({ tenant, id: node!.id, name: 'b' });
+      assert.equal((await records.nodes.get(tenant, node!.id))!.verification!.result, 'approved');
+      await records.uploads.storeWhole(whole(tenant, 'b'));
+      assert.equal((await records.nodes.get(tenant, node!.id))!.verification, undefined);
+      assert.equal((await records.verifications.list(node!.id)).length, 1);
+      await records.nodes.delete({ tenant, id: node!.id });
+      assert.deepEqual(await records.verifications.list(node!.id), []);
+    });
+
+    test('a result for nothing, or one that cannot be kept, is refused and changes nothing', async () => {
+      const tenant = await newDrive();
+      const { node: folder } = await records.nodes.createFolder({ tenant, drive: DRIVE, path: 'folder' });
+      const { node: pending } = await records.uploads.begin(beginning(tenant, 'pending'));
+      const { node } = await records.uploads.storeWhole(whole(tenant, 'a'));
+      const refused = (wanted: string, more: object) =>
+        assert.rejects(
+          records.verifications.take({ nodeId: node!.id, result: 'approved', ...more }),
+          code(wanted),
+        );
+      for (const nodeId of [randomUUID(), folder.id, pending!.id, 'x', `' OR 1=1`])
+        await refused('NODE_NOT_FOUND', { nodeId });
+      let deep: object = {};
+      for (let level = 0; level < 100; level++) deep = { deep };
+      await refused('VALUE_INVALID', { metadata: deep });
+      await refused('VALUE_INVALID', { metadata: { a: ['\u0000'] } });
+      await refused('VALUE_INVALID', { metadata: { '\ud800': 1 } });
+      await refused('VALUE_INVALID', { metadata: { a: Infinity } });
+      await refused('VALUE_INVALID', { metadata: { a: 'x'.repeat(70_000) } });
+      await refused('VALUE_INVALID', { decision: 'a\u0000' });
+      await refused('VALUE_INVALID', { resultId: '' });
+      await refused('VALUE_INVALID', { resultId: 'x'.repeat(201) });
+      await refused('VALUE_INVALID', { score: Number.NaN });
+      await refused('VALUE_INVALID', { result: 'maybe' });
+      assert.equal((await records.nodes.get(tenant, node!.id))!.verification, undefined);
+      assert.deepEqual(await records.verifications.list(node!.id), []);
     });
 
     test('hostile input is refused with a reason and changes nothing', async () => {

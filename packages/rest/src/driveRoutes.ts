@@ -1,6 +1,6 @@
 // Drives, and tokens for browsers that upload to them.
+import type { Scope } from '@sluice/access';
 import { checkName, recordsErrors } from '@sluice/records';
-import { needKey, type Scope } from './access.js';
 import { restErrors } from './errors.js';
 import type { Route } from './route.js';
 
@@ -12,11 +12,12 @@ export const driveRoutes: Route[] = [
   {
     method: 'GET',
     url: '/v1/drives',
+    needs: 'viewer',
+    of: 'tenant',
     summary: 'List the drives.',
     answers: '200 {drives, next}',
     query: { after: { type: 'string', description: 'The `next` of the page before.' } },
     handle: async ({ principal, query, parts }) => {
-      needKey(principal);
       const after = query['after'] === undefined ? {} : { after: checkName(query['after']) };
       const drives = await parts.records.drives.list(principal.tenant, { limit: drivePage, ...after });
       return {
@@ -28,10 +29,12 @@ export const driveRoutes: Route[] = [
   {
     method: 'PUT',
     url: '/v1/drives/:name',
+    needs: 'admin',
+    of: 'tenant',
+    audit: 'drive.create',
     summary: 'Make a drive; the same again changes nothing.',
     answers: '200 and the drive',
     handle: async ({ principal, params, parts }) => {
-      needKey(principal);
       const name = params['name']!;
       if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(name))
         throw restErrors.REQUEST_INVALID({
@@ -51,10 +54,11 @@ export const driveRoutes: Route[] = [
   {
     method: 'GET',
     url: '/v1/drives/:name',
+    needs: 'viewer',
+    of: 'tenant',
     summary: 'Read a drive.',
     answers: '200 and the drive',
     handle: async ({ principal, params, parts }) => {
-      needKey(principal);
       const name = checkName(params['name']!);
       const drive = await parts.reads.drive(principal.tenant, name);
       if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: name });
@@ -64,10 +68,12 @@ export const driveRoutes: Route[] = [
   {
     method: 'DELETE',
     url: '/v1/drives/:name',
+    needs: 'admin',
+    of: 'tenant',
+    audit: 'drive.delete',
     summary: 'Delete an empty drive.',
     answers: '200 {deleted}',
     handle: async ({ principal, params, parts }) => {
-      needKey(principal);
       const name = checkName(params['name']!);
       const deleted = await parts.records.drives.delete(principal.tenant, name);
       if (!deleted) throw recordsErrors.DRIVE_NOT_FOUND({ drive: name });
@@ -77,6 +83,9 @@ export const driveRoutes: Route[] = [
   {
     method: 'POST',
     url: '/v1/tokens',
+    needs: 'operator',
+    of: 'tenant',
+    audit: 'token.create',
     summary: 'Make a token with which a browser may upload to one place for a short time.',
     answers: '201 {token, expiresAt}',
     body: {
@@ -93,7 +102,6 @@ export const driveRoutes: Route[] = [
       },
     },
     handle: async ({ request, reply, principal, parts }) => {
-      needKey(principal);
       const { expiresInS = usualTokenS, ...scope } = request.body as Scope & { expiresInS?: number };
       const expiresAt = new Date(Date.now() + expiresInS * 1_000);
       reply.code(201).header('Cache-Control', 'no-store');

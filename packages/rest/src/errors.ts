@@ -3,13 +3,9 @@
 import { defineErrors, isSluiceError, type SluiceError } from '@sluice/base';
 
 export const restErrors = defineErrors({
-  UNAUTHENTICATED: {
+  SERVICE_KEY_INVALID: {
     message: () =>
-      'no valid key: send "Authorization: Bearer <key>" or "X-Sluice-Key: <key>" with a key, an upload token, or use a signed link',
-    retryable: false,
-  },
-  FORBIDDEN: {
-    message: (d: { reason: string }) => `this is not allowed: ${d.reason}`,
+      'this address is for services: send "X-Service-Key: <key>" with one of the keys in SLUICE_SERVICE_KEYS',
     retryable: false,
   },
   HOST_REFUSED: {
@@ -20,11 +16,6 @@ export const restErrors = defineErrors({
   ORIGIN_REFUSED: {
     message: (d: { origin: string }) =>
       `pages of "${d.origin}" may not use this server; add the origin to SLUICE_ORIGINS if they should`,
-    retryable: false,
-  },
-  TYPE_REFUSED: {
-    message: (d: { type: string; allowed: string }) =>
-      `files of the type "${d.type}" are not taken; allowed are ${d.allowed}`,
     retryable: false,
   },
   REQUEST_INVALID: {
@@ -62,10 +53,6 @@ export const restErrors = defineErrors({
       `${d.method} means nothing here; allowed are ${d.allow}; see /openapi.json`,
     retryable: false,
   },
-  TOKEN_INVALID: {
-    message: (d: { reason: string }) => `the token or link is not valid: ${d.reason}; ask for a new one`,
-    retryable: false,
-  },
   PRECONDITION_FAILED: {
     message: () => 'the file is not as the condition of the request demands; read it again and decide',
     retryable: false,
@@ -76,10 +63,13 @@ export const restErrors = defineErrors({
 const statuses = new Map<string, number>(
   Object.entries({
     REQUEST_INVALID: 400,
+    SCOPE_INVALID: 400,
+    TENANT_INVALID: 400,
     RANGE_INVALID: 400,
     BODY_TRUNCATED: 400,
     DIGEST_MISMATCH: 400,
     UNAUTHENTICATED: 401,
+    SERVICE_KEY_INVALID: 401,
     TOKEN_INVALID: 401,
     FORBIDDEN: 403,
     HOST_REFUSED: 403,
@@ -90,6 +80,16 @@ const statuses = new Map<string, number>(
     DRIVE_NOT_FOUND: 404,
     OBJECT_NOT_FOUND: 404,
     ROUTE_NOT_FOUND: 404,
+    UNKNOWN_QUEUE: 404,
+    JOB_NOT_FOUND: 404,
+    UNKNOWN_JOB: 404,
+    LETTER_NOT_FOUND: 404,
+    WORKER_NOT_FOUND: 404,
+    SCHEDULE_NOT_FOUND: 404,
+    OPERATION_NOT_FOUND: 404,
+    FAMILY_NOT_FOUND: 404,
+    TRACE_NOT_FOUND: 404,
+    WEBHOOK_NOT_FOUND: 404,
     METHOD_NOT_ALLOWED: 405,
     BODY_SLOW: 408,
     UPLOAD_ENDED: 409,
@@ -108,12 +108,17 @@ const statuses = new Map<string, number>(
     DRIVE_NOT_EMPTY: 409,
     FOLDER_NOT_EMPTY: 409,
     FOLDER_TOO_LARGE: 409,
+    RESULT_CONFLICT: 409,
+    TOO_MANY_WEBHOOKS: 409,
     IDEMPOTENCY_IN_PROGRESS: 409,
+    JOB_STATE: 409,
+    EDIT_CONFLICT: 409,
     LENGTH_REQUIRED: 411,
     PRECONDITION_FAILED: 412,
     FILE_TOO_LARGE: 413,
     CHUNK_TOO_LARGE: 413,
     REQUEST_TOO_LARGE: 413,
+    PAYLOAD_TOO_LARGE: 413,
     TYPE_REFUSED: 415,
     BODY_NOT_JSON: 415,
     RANGE_NOT_SATISFIABLE: 416,
@@ -122,7 +127,9 @@ const statuses = new Map<string, number>(
     UPLOAD_FAILED: 422,
     BUDGET_EXHAUSTED: 429,
     TOO_MANY_UPLOADS: 429,
+    TOO_MANY_STREAMS: 429,
     STORE_FULL: 507,
+    QUEUE_FULL: 507,
     // Ours to repair: the client can do nothing about them.
     RECORDS_REFUSED: 500,
     SCHEMA_TOO_NEW: 500,
@@ -174,13 +181,26 @@ function messageOf({ code, message, retryable }: SluiceError, status: number): s
 
 /** Refusals of Fastify (malformed JSON, a schema that does not hold), of a hook with a `statusCode`, and surprises. */
 function answerForeign(error: unknown): Answer {
-  const { statusCode, message = '', code } = (error ?? {}) as Partial<Record<string, unknown>>;
+  const { statusCode, message = '', code, validation } = (error ?? {}) as Partial<Record<string, unknown>>;
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
     return answerFor(restErrors.REQUEST_TOO_LARGE({ what: 'the body has too many bytes of JSON' }));
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return answerFor(restErrors.BODY_NOT_JSON());
   const isRefusal = Number.isInteger(statusCode) && Number(statusCode) >= 400 && Number(statusCode) < 500;
-  if (isRefusal) return refusal(Number(statusCode), 'REQUEST_INVALID', String(message), false);
+  if (isRefusal)
+    return refusal(Number(statusCode), 'REQUEST_INVALID', String(message), false, wrongField(validation));
   return refusal(500, 'INTERNAL', 'something went wrong here; the log of the server says what', true);
+}
+
+/** The field that a schema objects to, as `place.name`. */
+function wrongField(validation: unknown): { field: string } | undefined {
+  if (!Array.isArray(validation) || validation.length === 0) return undefined;
+  const { instancePath = '', params = {} } = validation[0] as {
+    instancePath?: string;
+    params?: { missingProperty?: string; additionalProperty?: string };
+  };
+  const names = instancePath.split('/').slice(1);
+  const field = [...names, params.missingProperty ?? params.additionalProperty].filter(Boolean).join('.');
+  return field === '' ? undefined : { field: field.slice(0, 80) };
 }
 
 function secondsOf(value: unknown): number | undefined {
@@ -189,6 +209,7 @@ function secondsOf(value: unknown): number | undefined {
 
 /** Details that help a program; the rest is in the message. */
 const shown = new Set([
+  'field',
   'sendFirst',
   'retryAfterS',
   'limit',

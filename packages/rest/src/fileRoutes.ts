@@ -1,8 +1,8 @@
 // Files by their path: one request uploads, downloads or deletes. `curl -T file …/v1/files/{drive}/{path}` is all it takes.
+import { checkScope, checkType, limitsOf, needKey } from '@sluice/access';
 import { isSluiceError } from '@sluice/base';
 import { recordsErrors, type NodeRecord } from '@sluice/records';
 import type { FastifyRequest } from 'fastify';
-import { checkScope, checkType, limitsOf, needKey } from './access.js';
 import { bodyOf } from './body.js';
 import { etagsOf, quoted, serveFile } from './download.js';
 import { restErrors } from './errors.js';
@@ -15,6 +15,11 @@ export const fileRoutes: Route[] = [
   {
     method: 'PUT',
     url: '/v1/files/:drive/*',
+    needs: 'operator',
+    of: 'tenant',
+    tokens: true,
+    // The data plane: the records and the events say what came of it.
+    audit: false,
     summary: 'Upload a whole file in one request, of known or unknown length.',
     answers: '201 and the new file, or 200 and the replaced one',
     headers: {
@@ -68,6 +73,8 @@ export const fileRoutes: Route[] = [
   ...(['GET', 'HEAD'] as const).map((method): Route => ({
     method,
     url: '/v1/files/:drive/*',
+    needs: 'viewer',
+    of: 'tenant',
     summary: 'Download a file, or a range of it, under conditions.',
     answers: '200, 206 or 304',
     headers: { Range: 'bytes=<first>-<last>', 'If-None-Match': 'An ETag.', 'If-Range': 'An ETag or a date.' },
@@ -85,11 +92,13 @@ export const fileRoutes: Route[] = [
   {
     method: 'DELETE',
     url: '/v1/files/:drive/*',
+    needs: 'operator',
+    of: 'tenant',
+    audit: 'file.delete',
     summary: 'Delete a file.',
     answers: '200 and what was deleted',
     headers: { 'If-Match': 'Only if it is still this one.' },
     handle: async (call) => {
-      needKey(call.principal);
       const { node } = await fileAt(call);
       const ifMatch = conditionOf(call);
       const { tenant } = call.principal;
@@ -141,7 +150,6 @@ function isUnmet(error: unknown, isNew: boolean): boolean {
 }
 
 async function fileAt({ principal, request, parts }: Call) {
-  needKey(principal);
   const { tenant } = principal;
   const { drive: driveName, path } = filePlace(request);
   const drive = await parts.reads.drive(tenant, driveName);

@@ -1,7 +1,9 @@
-// @sluice/rest: the HTTP interface: uploads, files, nodes, drives, keys, tokens and links.
+// @sluice/rest: the HTTP interface: uploads, files, nodes, drives, tokens and links.
 export { notFound, rest, routes } from './rest.js';
 export type { RestOptions } from './rest.js';
-export { Access, defaultTenant } from './access.js';
+export { EventStream } from './eventStream.js';
+export { nodeView } from './nodeRoutes.js';
 export { serverOptions } from './serverOptions.js';
-export type { AccessOptions, TenantKey, TenantRules } from './access.js';
+export type { Call, JsonSchema, Route } from './route.js';
 export { restErrors } from './errors.js';
+export { ServiceKeys } from './serviceKeys.js';

@@ -1,6 +1,5 @@
 // Nodes by their id: list, read, make folders, move, delete, download; and signed links to them.
 import { checkName, recordsErrors, type NodeRecord } from '@sluice/records';
-import { needKey } from './access.js';
 import { serveFile } from './download.js';
 import { served } from './fileRoutes.js';
 import { restErrors } from './errors.js';
@@ -18,6 +17,8 @@ export const nodeRoutes: Route[] = [
   {
     method: 'GET',
     url: '/v1/nodes',
+    needs: 'viewer',
+    of: 'tenant',
     summary: 'List the nodes of a folder, by name, page by page.',
     answers: '200 {nodes, next}',
     query: {
@@ -27,7 +28,6 @@ export const nodeRoutes: Route[] = [
       limit: { type: 'integer', minimum: 1, maximum: largestPage },
     },
     handle: async ({ principal, query, parts }) => {
-      needKey(principal);
       const { drive, parent, after } = query;
       if (drive === undefined)
         throw restErrors.REQUEST_INVALID({ reason: 'name a drive: /v1/nodes?drive=main' });
@@ -45,6 +45,9 @@ export const nodeRoutes: Route[] = [
   {
     method: 'POST',
     url: '/v1/nodes',
+    needs: 'operator',
+    of: 'tenant',
+    audit: 'folder.create',
     summary: 'Make a folder.',
     answers: '201 and the folder, or 200 if it was there',
     body: {
@@ -59,7 +62,6 @@ export const nodeRoutes: Route[] = [
       },
     },
     handle: async ({ request, reply, principal, parts }) => {
-      needKey(principal);
       const { drive, path, parentId, name } = request.body as NewFolder;
       if ((path === undefined) === (name === undefined) || (path !== undefined && parentId !== undefined))
         throw restErrors.REQUEST_INVALID({
@@ -75,6 +77,8 @@ export const nodeRoutes: Route[] = [
   {
     method: 'GET',
     url: '/v1/nodes/:id',
+    needs: 'viewer',
+    of: 'tenant',
     summary: 'Read a node.',
     answers: '200 and the node',
     handle: async (call) => nodeView(await ownNode(call)),
@@ -82,6 +86,9 @@ export const nodeRoutes: Route[] = [
   {
     method: 'PATCH',
     url: '/v1/nodes/:id',
+    needs: 'operator',
+    of: 'tenant',
+    audit: 'node.move',
     summary: 'Rename a node, or move it to another folder.',
     answers: '200 and the node',
     body: {
@@ -103,6 +110,9 @@ export const nodeRoutes: Route[] = [
   {
     method: 'DELETE',
     url: '/v1/nodes/:id',
+    needs: 'operator',
+    of: 'tenant',
+    audit: 'node.delete',
     summary: 'Delete a file or an empty folder; with ?recursive=true a folder with all that is in it.',
     answers: '200 {deleted}',
     query: { recursive: { enum: ['true', 'false'] } },
@@ -120,16 +130,15 @@ export const nodeRoutes: Route[] = [
   ...(['GET', 'HEAD'] as const).map((method): Route => ({
     method,
     url: '/v1/nodes/:id/content',
+    needs: 'viewer',
+    of: 'tenant',
+    links: true,
     summary: 'Download a file by its id, with a key or through a signed link.',
     answers: '200, 206 or 304',
     query: { signature: { type: 'string', description: 'Of a link; see POST /v1/links.' } },
-    anonymous: true,
     handle: async (call) => {
       const { params, query, parts, request } = call;
-      const isLink = query['signature'] !== undefined;
-      const tenant = isLink
-        ? parts.access.openLink(params['id']!, query)
-        : keyHolder(parts.access.identify(request.headers)).tenant;
+      const { tenant } = call.principal;
       const node = await nodeOf(parts, tenant, params['id']!);
       if (node.type !== 'FILE' || node.status !== 'ACTIVE')
         throw recordsErrors.NODE_NOT_FOUND({ node: node.id });
@@ -140,6 +149,9 @@ export const nodeRoutes: Route[] = [
   {
     method: 'POST',
     url: '/v1/links',
+    needs: 'operator',
+    of: 'tenant',
+    audit: 'link.create',
     summary: 'Make a link with which anybody can download a file for a while.',
     answers: '201 {url, expiresAt}',
     body: {
@@ -154,7 +166,6 @@ export const nodeRoutes: Route[] = [
       },
     },
     handle: async ({ request, reply, principal, parts }) => {
-      needKey(principal);
       const body = request.body as NewLink;
       const node = await linkedNode(parts, principal.tenant, body);
       const expiresAt = new Date(Date.now() + (body.expiresInS ?? usualLinkS) * 1_000);
@@ -222,13 +233,7 @@ export function nodeView(node: NodeRecord): object {
   };
 }
 
-function keyHolder<P extends Parameters<typeof needKey>[0]>(principal: P): P {
-  needKey(principal);
-  return principal;
-}
-
 function ownNode({ params, principal, parts }: Call): Promise<NodeRecord> {
-  needKey(principal);
   return nodeOf(parts, principal.tenant, params['id']!);
 }
 

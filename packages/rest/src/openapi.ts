@@ -36,8 +36,9 @@ export function openApi(routes: readonly Route[], version: string): JsonSchema {
     paths,
     components: {
       securitySchemes: {
-        key: { type: 'http', scheme: 'bearer', description: 'A tenant key or an upload token.' },
+        key: { type: 'http', scheme: 'bearer', description: 'A key or an upload token.' },
         header: { type: 'apiKey', in: 'header', name: 'X-Sluice-Key' },
+        service: { type: 'apiKey', in: 'header', name: 'X-Service-Key' },
       },
       schemas: { Error: error },
     },
@@ -59,8 +60,12 @@ function operation(route: Route, path: string): object {
     : route.body && { 'application/json': { schema: route.body } };
   return {
     summary: route.summary,
-    // A signed link carries its permission in the address.
-    ...(route.anonymous && { security: [{ key: [] }, { header: [] }, {}] }),
+    description: whoMay(route),
+    // Services, everybody, or whoever has a link, which carries its permission in the address.
+    ...(route.serviceKey && { security: [{ service: [] }] }),
+    ...((route.links || (route.needs === 'nobody' && !route.serviceKey)) && {
+      security: [{ key: [] }, { header: [] }, {}],
+    }),
     ...(parameters.length > 0 && { parameters }),
     ...(content && {
       requestBody: { required: route.raw === true || route.body?.['required'] !== undefined, content },
@@ -73,6 +78,13 @@ function operation(route: Route, path: string): object {
       },
     },
   };
+}
+
+function whoMay({ needs, of, tokens, links, serviceKey }: Route): string {
+  if (serviceKey) return 'For services, with a key of their own.';
+  if (needs === 'nobody') return 'For everybody.';
+  const whose = of === 'installation' ? 'of the installation' : 'of the tenant';
+  return `For the role ${needs} ${whose}${tokens ? ', or with an upload token' : ''}${links ? ', or with a link' : ''}.`;
 }
 
 function parameter(place: string, name: string, schema: JsonSchema, required: boolean): object {

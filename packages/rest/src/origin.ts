@@ -3,6 +3,7 @@
 // Without keys the server answers only requests for loopback names: a page somewhere that makes its own name point to this machine
 // (DNS rebinding) still sends its own name as Host. A page's Origin must be loopback, too, or be allowed by configuration.
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Access } from '@sluice/access';
 import { restErrors } from './errors.js';
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1)$/i;
@@ -21,14 +22,14 @@ const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 const preflightSeconds = '7200';
 
 export interface OriginOptions {
-  /** No keys are configured. */
-  isOpen: boolean;
+  /** Whether there are keys; the first one may be made while we run. */
+  access: Pick<Access, 'isOpen'>;
   /** Origins that may use this server; `*` for all. */
   origins: string[];
 }
 
-export function checkHost({ isOpen }: OriginOptions, request: FastifyRequest): void {
-  if (!isOpen) return;
+export function checkHost({ access }: OriginOptions, request: FastifyRequest): void {
+  if (!access.isOpen) return;
   const host = request.headers.host ?? '';
   const name = host.replace(/:\d+$/, '');
   if (!loopback.test(name)) throw restErrors.HOST_REFUSED({ host });
@@ -36,11 +37,12 @@ export function checkHost({ isOpen }: OriginOptions, request: FastifyRequest): v
 
 /** Sets the CORS headers, and refuses pages that may not be here. */
 export function checkOrigin(
-  { isOpen, origins }: OriginOptions,
+  { access, origins }: OriginOptions,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
   const { origin } = request.headers;
+  const { isOpen } = access;
   reply.header('Vary', 'Origin');
   if (origin === undefined) return;
   const isAllowed = origins.includes('*') || origins.includes(origin) || (isOpen && isLoopback(origin));

@@ -1,6 +1,7 @@
 // The HTTP interface as one plugin for Fastify: routes from the tables, identification before anything is read, refusals with
 // stable codes. Bodies of files are never parsed, never buffered and never limited here; the engine reads them as they come.
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import { demand, nobody, type Access, type Principal } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import { answerEarly, answerExpectations, goOn, isUnread } from './body.js';
 import { driveRoutes } from './driveRoutes.js';
@@ -10,22 +11,33 @@ import { nodeRoutes } from './nodeRoutes.js';
 import { openApi } from './openapi.js';
 import { checkHost, checkOrigin, type OriginOptions } from './origin.js';
 import { pathOf, singleValues } from './request.js';
-import type { Call, RestParts, Route } from './route.js';
+import type { RestParts, Route } from './route.js';
 import { uploadRoutes } from './uploadRoutes.js';
+import { ServiceKeys } from './serviceKeys.js';
+import { verificationRoutes } from './verificationRoutes.js';
 
 export interface RestOptions extends RestParts {
   /** Origins of pages that may use this server. */
   origins?: string[];
+  /** Routes of other parts, beside those for files. */
+  more?: readonly Route[];
   logger: Logger;
   version: string;
 }
 
-export const routes: readonly Route[] = [...uploadRoutes, ...fileRoutes, ...nodeRoutes, ...driveRoutes];
+export const routes: readonly Route[] = [
+  ...uploadRoutes,
+  ...fileRoutes,
+  ...nodeRoutes,
+  ...driveRoutes,
+  ...verificationRoutes,
+];
 const otherMethods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export async function rest(server: FastifyInstance, options: RestOptions): Promise<void> {
   const { logger } = options;
-  const origin: OriginOptions = { isOpen: options.access.isOpen, origins: options.origins ?? [] };
+  const all = [...routes, ...(options.more ?? [])];
+  const origin: OriginOptions = { access: options.access, origins: options.origins ?? [] };
   answerExpectations(server.server);
   server.setErrorHandler((error, request, reply) => refuse(logger, error, request, reply));
   server.addHook('onRequest', async (request, reply) => {
@@ -33,21 +45,21 @@ export async function rest(server: FastifyInstance, options: RestOptions): Promi
     checkOrigin(origin, request, reply);
   });
   server.options('/*', async (_request, reply) => reply.code(204).send());
-  const document = openApi(routes, options.version);
+  const document = openApi(all, options.version);
   server.get('/openapi.json', async () => document);
 
   takeEmptyJson(server);
-  for (const route of routes.filter(({ raw }) => !raw)) declare(server, options, route);
+  for (const route of all.filter(({ raw }) => !raw)) declare(server, options, route);
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
-    for (const route of routes.filter(({ raw }) => raw)) declare(scope, options, route);
+    for (const route of all.filter(({ raw }) => raw)) declare(scope, options, route);
     // Also where there is nothing, pages get to read what the answer says.
     scope.route({
       method: otherMethods,
       url: '/v1/*',
       exposeHeadRoute: false,
-      handler: async (request, reply) => refuseAddress(request, reply),
+      handler: async (request, reply) => refuseAddress(all, request, reply),
     });
   });
 }
@@ -60,9 +72,8 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
     ...(route.body && { schema: { body: route.body } }),
     // Who asks is known before the body is looked at.
     onRequest: async (request) => {
-      (request as Identified).principal = route.anonymous
-        ? { tenant: '', rules: {} }
-        : parts.access.identify(request.headers);
+      if (route.serviceKey) (parts.serviceKeys ?? noServiceKeys).check(request.headers['x-service-key']);
+      (request as Identified).principal = whoAsks(parts.access, route, request);
     },
     ...(!route.raw && {
       preParsing: async (request) => {
@@ -77,11 +88,24 @@ function declare(server: FastifyInstance, parts: RestOptions, route: Route): voi
         principal: (request as Identified).principal,
         params: request.params as Record<string, string>,
         query: singleValues(request.query),
+        note: () => {},
       }),
   });
 }
 
-type Identified = FastifyRequest & { principal: Call['principal'] };
+const noServiceKeys = new ServiceKeys([]);
+
+function whoAsks(access: Access, route: Route, request: FastifyRequest): Principal {
+  if (route.needs === 'nobody') return nobody;
+  const { id } = request.params as { id?: string };
+  const link = route.links ? singleValues(request.query) : undefined;
+  const principal =
+    link?.['signature'] === undefined ? access.identify(request.headers) : access.openLink(id!, link);
+  demand(route, principal);
+  return principal;
+}
+
+type Identified = FastifyRequest & { principal: Principal };
 
 /** Many clients say "JSON" and then send nothing; where a body is needed its schema asks for it. */
 function takeEmptyJson(server: FastifyInstance): void {
@@ -114,10 +138,10 @@ function wasCut(error: unknown): boolean {
   return cuts.includes(code ?? '') || (code === 'BODY_FAILED' && (cause === undefined || wasCut(cause)));
 }
 
-function refuseAddress(request: FastifyRequest, reply: FastifyReply): never {
+function refuseAddress(all: readonly Route[], request: FastifyRequest, reply: FastifyReply): never {
   const { method } = request;
   const path = pathOf(request);
-  const allowed = routes.filter((route) => shapeOf(route).test(path)).map((route) => route.method);
+  const allowed = all.filter((route) => shapeOf(route).test(path)).map((route) => route.method);
   if (allowed.length === 0) throw restErrors.ROUTE_NOT_FOUND({ method, path });
   const allow = [...new Set(allowed)].sort().join(', ');
   reply.header('Allow', allow);

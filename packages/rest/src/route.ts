@@ -1,11 +1,13 @@
-// A route as this interface declares it: once for the server, once for the OpenAPI document.
+// A route as this interface declares it: once for the server, once for the OpenAPI document, once for the tests that try every route as
+// everybody. Who may use it, and what the audit log calls it, is part of the declaration: without them it does not compile.
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Access, Demand, Principal } from '@sluice/access';
 import type { Reads } from '@sluice/reads';
 import type { Records } from '@sluice/records';
 import type { ObjectStore } from '@sluice/store';
 import type { Uploads } from '@sluice/upload';
-import type { Access, Principal } from './access.js';
 import type { LocationOptions } from './location.js';
+import type { ServiceKeys } from './serviceKeys.js';
 
 export type JsonSchema = Record<string, unknown>;
 
@@ -18,6 +20,8 @@ export interface RestParts extends LocationOptions {
   access: Access;
   /** Where a drive keeps its files if nobody says otherwise. */
   defaultBucket: string;
+  /** Of services that report to us; without it nobody may. */
+  serviceKeys?: ServiceKeys;
 }
 
 export interface Call {
@@ -26,11 +30,26 @@ export interface Call {
   principal: Principal;
   params: Record<string, string>;
   query: Record<string, string | undefined>;
+  /** Adds to the row of the audit log: which, how many. Short; never a payload, never a secret. */
+  note: (details: Record<string, string | number | boolean>) => void;
   parts: RestParts;
 }
 
-export interface Route {
-  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+export type Route = Reading | Changing;
+
+interface Reading extends Declared {
+  method: 'GET' | 'HEAD';
+  audit?: never;
+}
+
+interface Changing extends Declared {
+  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** What the audit log calls it, `queue.pause`; false for what is not worth a row, with the reason beside it. */
+  audit: `${string}.${string}` | false;
+}
+
+/** `needs` and `of` say who may use it; `tokens` that an upload token is enough, for the uploads that it covers. */
+interface Declared extends Demand {
   /** As Fastify writes it; `*` at the end takes the rest of the path. */
   url: string;
   summary: string;
@@ -41,7 +60,9 @@ export interface Route {
   body?: JsonSchema;
   /** The body is bytes, and read by the handler. */
   raw?: boolean;
-  /** Whoever asks identifies in another way. */
-  anonymous?: boolean;
+  /** For services only, which show a key of their own in the header X-Service-Key. Goes with needs: 'nobody'. */
+  serviceKey?: boolean;
+  /** A signed link to the node in the address stands in for a key. */
+  links?: boolean;
   handle: (call: Call) => Promise<unknown>;
 }

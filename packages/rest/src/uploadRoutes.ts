@@ -1,8 +1,8 @@
 // Uploads over HTTP: begin, send, ask, finish, cancel, watch.
+import { checkScope, checkType, limitsOf } from '@sluice/access';
 import { isSluiceError } from '@sluice/base';
 import { checkName, checkPath, type UploadResult } from '@sluice/records';
 import { isUploadId, uploadErrors } from '@sluice/upload';
-import { checkScope, checkType, limitsOf } from './access.js';
 import { bodyOf } from './body.js';
 import { restErrors } from './errors.js';
 import { locationOf } from './location.js';
@@ -30,6 +30,11 @@ export const uploadRoutes: Route[] = [
   {
     method: 'POST',
     url: '/v1/uploads',
+    needs: 'operator',
+    of: 'tenant',
+    tokens: true,
+    // The data plane: the records and the events say what came of it.
+    audit: false,
     summary: 'Begin an upload. The same Idempotency-Key returns the same upload.',
     answers: '201 and the upload; Location is its address',
     headers: { 'Idempotency-Key': 'Makes the request safe to repeat.' },
@@ -72,6 +77,11 @@ export const uploadRoutes: Route[] = [
   {
     method: 'PUT',
     url: '/v1/uploads/:id/chunks/:number',
+    needs: 'operator',
+    of: 'tenant',
+    tokens: true,
+    // The data plane: the records and the events say what came of it.
+    audit: false,
     summary: 'Send a chunk by its number. The same bytes again are a success, others a conflict.',
     answers: '200 and what is there now; ack says "stored" or "buffered"',
     query: {
@@ -94,6 +104,11 @@ export const uploadRoutes: Route[] = [
   {
     method: 'PUT',
     url: '/v1/uploads/:id/bytes',
+    needs: 'operator',
+    of: 'tenant',
+    tokens: true,
+    // The data plane: the records and the events say what came of it.
+    audit: false,
     summary: 'Send any range of bytes. Without a digest, what arrived before a cut connection counts.',
     answers: '200 and what is there now',
     headers: {
@@ -113,6 +128,9 @@ export const uploadRoutes: Route[] = [
   ...(['GET', 'HEAD'] as const).map((method): Route => ({
     method,
     url: '/v1/uploads/:id',
+    needs: 'viewer',
+    of: 'tenant',
+    tokens: true,
     summary: 'What is there, and what is missing; or how it ended.',
     answers: '200 and the upload',
     handle: async (call) => {
@@ -130,6 +148,11 @@ export const uploadRoutes: Route[] = [
   {
     method: 'POST',
     url: '/v1/uploads/:id/complete',
+    needs: 'operator',
+    of: 'tenant',
+    tokens: true,
+    // The data plane: the records and the events say what came of it.
+    audit: false,
     summary: 'Say how long the file is, or what its digest is, when that was unknown at the beginning.',
     answers: '200 and the upload, which is completed as soon as all its bytes are stored',
     body: { type: ['object', 'null'], additionalProperties: false, properties: { size: count, sha256 } },
@@ -149,6 +172,9 @@ export const uploadRoutes: Route[] = [
   {
     method: 'GET',
     url: '/v1/uploads/:id/events',
+    needs: 'viewer',
+    of: 'tenant',
+    tokens: true,
     summary: 'Progress as server-sent events: a snapshot, then numbered updates. Last-Event-ID resumes.',
     answers: '200 text/event-stream; ends after the end of the upload',
     headers: { 'Last-Event-ID': 'Where to go on.' },
@@ -157,6 +183,10 @@ export const uploadRoutes: Route[] = [
   {
     method: 'DELETE',
     url: '/v1/uploads/:id',
+    needs: 'operator',
+    of: 'tenant',
+    tokens: true,
+    audit: 'upload.cancel',
     summary: 'Cancel an upload; what it left is removed.',
     answers: '200 and the upload',
     handle: async (call) => call.parts.uploads.cancel(await ownUpload(call)),

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import Fastify from 'fastify';
+import { Access, type AccessOptions } from '@sluice/access';
 import { silentLogger } from '@sluice/base';
 import { applyEvent, Cache } from '@sluice/cache';
 import { CachedReads, eventsOfChange } from '@sluice/reads';
@@ -15,7 +16,7 @@ import { openRecords, type Change, type Records } from '@sluice/records';
 import { DiskStore, type ObjectStore } from '@sluice/store';
 import { startPostgres, startRedis, type PostgresServer, type RedisServer } from '@sluice/testbed';
 import { Uploads, type Hooks, type Settings } from '@sluice/upload';
-import { Access, notFound, rest, serverOptions, type AccessOptions, type RestOptions } from '../src/index.js';
+import { notFound, rest, serverOptions, type RestOptions } from '../src/index.js';
 
 export const mebibyte = 1_048_576;
 

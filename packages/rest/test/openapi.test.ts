@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
+import { accessErrors } from '@sluice/access';
 import { SluiceError } from '@sluice/base';
 import { recordsErrors } from '@sluice/records';
 import { uploadErrors } from '@sluice/upload';
@@ -74,7 +75,7 @@ function tableOfErrors(): Map<string, number> {
 
 test('the guide has every error that a client can meet, with its status', () => {
   const table = tableOfErrors();
-  const known = { ...restErrors, ...uploadErrors, ...recordsErrors };
+  const known = { ...accessErrors, ...restErrors, ...uploadErrors, ...recordsErrors };
   const inside = new Set([
     'RECORDS_REFUSED',
     'RECORDS_CLOSED',

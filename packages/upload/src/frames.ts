@@ -1,11 +1,19 @@
 // Frames: the bytes of chunks that wait for their part, at most 1 MiB each, in the chunks Redis. A frame is written under the name of
 // the attempt that brought it, so that a repetition never touches bytes that count already. Until its chunk is committed it
 // expires soon unless the attempt is extended; then it stays as long as somebody looks after the upload.
+//
+// While Redis answers with a frame it has it twice: as the value, and as the reply on the connection. Only a few are read at once,
+// so that the memory of Redis can be promised.
+import { isSluiceError } from '@sluice/base';
 import type { RedisLink } from '@sluice/redis';
+import { uploadErrors } from './errors.js';
 import { frameKey } from './keys.js';
 
 export const frameBytes = 1_048_576;
 const unlinkAtOnce = 256;
+/** Enough for gigabytes per second: a frame is on its way for a millisecond. */
+const readsAtOnce = 4;
+const retryAfterS = 1;
 
 export class Frames {
   readonly #link: RedisLink;
@@ -13,6 +21,8 @@ export class Frames {
   /** How long frames that nobody has committed stay. */
   readonly #attemptMs: number;
   readonly #keepMs: number;
+  #reading = 0;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(link: RedisLink, prefix: string, attemptMs: number, keepMs: number) {
     this.#link = link;
@@ -22,7 +32,17 @@ export class Frames {
   }
 
   async put(id: string, attempt: string, number: number, bytes: Buffer): Promise<void> {
-    await this.#link.call('SET', [frameKey(this.#prefix, id, attempt, number), bytes, 'PX', this.#attemptMs]);
+    try {
+      await this.#link.call('SET', [
+        frameKey(this.#prefix, id, attempt, number),
+        ...[bytes, 'PX', this.#attemptMs],
+      ]);
+    } catch (error) {
+      // It was paid for, but frames that were given back may not be gone yet: their process died in between.
+      if (isSluiceError(error, 'REDIS_FULL'))
+        throw uploadErrors.BUDGET_EXHAUSTED({ retryAfterS }, { cause: error });
+      throw error;
+    }
   }
 
   /** A part of a frame, or undefined if the frame is gone. */
@@ -34,12 +54,25 @@ export class Frames {
     length: number,
   ): Promise<Buffer | undefined> {
     const key = frameKey(this.#prefix, id, attempt, number);
-    const reply =
-      from === 0 && length === frameBytes
+    const isWhole = from === 0 && length === frameBytes;
+    await this.#turn();
+    try {
+      const reply = isWhole
         ? await this.#link.call('GET', [key])
         : await this.#link.call('GETRANGE', [key, from, from + length - 1]);
-    const bytes = reply as Buffer | null;
-    return bytes?.length === length ? bytes : undefined;
+      const bytes = reply as Buffer | null;
+      return bytes?.length === length ? bytes : undefined;
+    } finally {
+      const next = this.#waiting.shift();
+      // The turn is handed on, so that nobody who comes now overtakes.
+      if (next) next();
+      else this.#reading--;
+    }
+  }
+
+  #turn(): Promise<void> | void {
+    if (this.#reading === readsAtOnce) return new Promise((resolve) => this.#waiting.push(resolve));
+    this.#reading++;
   }
 
   /** Of attempts that are not committed yet: as long as a new one. Of the others: another hour. Returns whether all were there. */

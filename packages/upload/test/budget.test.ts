@@ -192,6 +192,25 @@ test('what a process had paid for that died in the middle of a chunk comes back 
   assert.equal(Number(await link.call('HGET', [keys(id).state, 'charged'])), 0);
 });
 
+test('a chunks Redis that is full refuses with BUDGET_EXHAUSTED, and takes the same chunk later', async (t) => {
+  const chunks = await startRedis({ appendonly: false });
+  t.after(() => chunks.stop());
+  const service = await startService(t, { chunksRedis: chunks.url, settings: quick });
+  const { uploads } = service;
+  const { id } = await begin(uploads, 'f', { size: mebibyte, chunkSize: mebibyte / 2 });
+  await chunks.command('CONFIG', 'SET', 'maxmemory', '1000000');
+  const file = bytes.subarray(0, mebibyte);
+  const half = (number: number) => file.subarray((number * mebibyte) / 2, ((number + 1) * mebibyte) / 2);
+  await assert.rejects(send(uploads, id, { number: 1 }, half(1)), {
+    code: 'BUDGET_EXHAUSTED',
+    retryable: true,
+  });
+  await chunks.command('CONFIG', 'SET', 'maxmemory', '0');
+  for (const number of [1, 0]) await send(uploads, id, { number }, half(number));
+  assert.equal((await ended(uploads, id)).result!.sha256, sha256(file));
+  await nothingLeftBut(service, [await objectOf(service, 'f')]);
+});
+
 test('the memory of the chunks Redis stays within the budget while a store is slow', async (t) => {
   const chunks = await startRedis({ appendonly: false });
   t.after(() => chunks.stop());

@@ -1,0 +1,32 @@
+// Everything for which somebody is refused before anything is done.
+import { defineErrors } from '@sluice/base';
+
+export const accessErrors = defineErrors({
+  UNAUTHENTICATED: {
+    message: () =>
+      'no valid key: send "Authorization: Bearer <key>" or "X-Sluice-Key: <key>" with a key, an upload token, or use a signed link',
+    retryable: false,
+  },
+  FORBIDDEN: {
+    message: (d: { reason: string }) => `this is not allowed: ${d.reason}`,
+    retryable: false,
+  },
+  TOKEN_INVALID: {
+    message: (d: { reason: string }) => `the token or link is not valid: ${d.reason}; ask for a new one`,
+    retryable: false,
+  },
+  TYPE_REFUSED: {
+    message: (d: { type: string; allowed: string }) =>
+      `files of the type "${d.type}" are not taken; allowed are ${d.allowed}`,
+    retryable: false,
+  },
+  TENANT_INVALID: {
+    message: (d: { tenant: string }) =>
+      `"${d.tenant}" is no name of a tenant: letters, digits, ".", "_" and "-", at most 100`,
+    retryable: false,
+  },
+  SCOPE_INVALID: {
+    message: (d: { reason: string }) => `a token cannot be made so: ${d.reason}`,
+    retryable: false,
+  },
+});

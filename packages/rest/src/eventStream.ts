@@ -1,0 +1,45 @@
+// Server-sent events: the head of such an answer, and writing that neither blocks nor piles up. Comments in between keep proxies from
+// closing a quiet connection.
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply } from 'fastify';
+
+const quietMs = 15_000;
+/** A client that does not read has this much waiting for it; then it is cut, and may come back. */
+const unreadBytes = 1_048_576;
+
+export class EventStream {
+  readonly #raw: ServerResponse;
+  readonly #alive: NodeJS.Timeout;
+
+  /** `onEnd` is called once, whoever ends it. */
+  constructor(reply: FastifyReply, onEnd: () => void) {
+    for (const [name, value] of Object.entries(reply.getHeaders()))
+      if (value !== undefined) reply.raw.setHeader(name, value);
+    this.#raw = reply.hijack().raw;
+    this.#raw.writeHead(200, {
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Cache-Control': 'no-store',
+      'X-Accel-Buffering': 'no',
+    });
+    this.#alive = setInterval(() => this.#write(': still here\n\n'), quietMs);
+    this.#raw.once('close', () => {
+      clearInterval(this.#alive);
+      onEnd();
+    });
+  }
+
+  send(event: string, data: unknown, id?: string | number): void {
+    const line = id === undefined ? '' : `id: ${id}\n`;
+    this.#write(`event: ${event}\n${line}data: ${JSON.stringify(data)}\n\n`);
+  }
+
+  end(): void {
+    if (!this.#raw.writableEnded) this.#raw.end();
+  }
+
+  #write(text: string): void {
+    if (this.#raw.writableEnded || this.#raw.destroyed) return;
+    if (this.#raw.writableLength > unreadBytes) this.#raw.destroy();
+    else this.#raw.write(text);
+  }
+}

@@ -1,0 +1,88 @@
+// Results that other services report about files, and what is known of one file. The address, the body and the answer are those of the
+// pipeline that this replaces, so that its services need no change.
+import { recordsErrors, type JsonObject, type Verification } from '@sluice/records';
+import type { Route } from './route.js';
+
+const text = (maxLength: number) => ({ type: 'string', minLength: 1, maxLength });
+const mostListed = 100;
+
+interface Report {
+  documentId: string;
+  resultId?: string;
+  userId?: string;
+  verificationResult: 'approved' | 'rejected';
+  score?: number;
+  decision?: string;
+  metadata?: JsonObject;
+}
+
+export const verificationRoutes: Route[] = [
+  {
+    method: 'POST',
+    url: '/internal/verification/result',
+    summary: 'Report the result of a verification. The same result may be reported any number of times.',
+    answers: '200 {success, message, timestamp}',
+    headers: { 'X-Service-Key': 'One of SLUICE_SERVICE_KEYS.' },
+    needs: 'nobody',
+    of: 'installation',
+    serviceKey: true,
+    // What is reported is kept with the file, with its time: a list of its own.
+    audit: false,
+    body: {
+      type: 'object',
+      required: ['documentId', 'verificationResult'],
+      properties: {
+        documentId: {
+          type: 'string',
+          pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$',
+          description: 'The id of the file.',
+        },
+        resultId: {
+          ...text(200),
+          description: 'Makes repetitions recognisable; without it the whole body does.',
+        },
+        userId: text(255),
+        verificationResult: { enum: ['approved', 'rejected'] },
+        score: { type: 'number', minimum: 0, maximum: 100 },
+        decision: { type: 'string', maxLength: 4_000 },
+        metadata: { type: 'object' },
+      },
+    },
+    handle: async ({ request, parts }) => {
+      const { documentId, resultId, userId, verificationResult, score, decision, metadata } =
+        request.body as Report;
+      const { receivedAt } = await parts.records.verifications.take({
+        nodeId: documentId,
+        result: verificationResult,
+        ...(resultId !== undefined && { resultId }),
+        ...(userId !== undefined && { userId }),
+        ...(score !== undefined && { score }),
+        ...(decision !== undefined && { decision }),
+        ...(metadata !== undefined && { metadata }),
+      });
+      return {
+        success: true,
+        message: 'Verification result received',
+        timestamp: receivedAt.toISOString(),
+      };
+    },
+  },
+  {
+    method: 'GET',
+    url: '/v1/nodes/:id/verifications',
+    summary: 'What was found out about a file, the latest first, also about bytes that were replaced.',
+    answers: '200 {items, next}',
+    needs: 'viewer',
+    of: 'tenant',
+    handle: async ({ principal, params, parts }) => {
+      const node = await parts.records.nodes.get(principal.tenant, params['id']!);
+      if (!node) throw recordsErrors.NODE_NOT_FOUND({ node: params['id']!.slice(0, 80) });
+      const items = await parts.records.verifications.list(node.id, { limit: mostListed });
+      return { items: items.map(shown), next: null };
+    },
+  },
+];
+
+function shown({ result, receivedAt, ...rest }: Verification): object {
+  return { verificationResult: result, ...rest, receivedAt: receivedAt.toISOString() };
+}
