@@ -41,6 +41,12 @@ export interface Config {
   keys: ConfiguredKey[];
   /** Keys of services that report results (`SLUICE_SERVICE_KEYS`, with commas); without them none may. */
   serviceKeys: string[];
+  /** Networks that webhooks may reach although they are not public (`SLUICE_WEBHOOK_ALLOW`, `10.1.0.0/16,fd00::/8`). */
+  webhookAllow: string[];
+  /** How many deliveries of webhooks are made here at once (`SLUICE_WEBHOOK_WORKERS`, 20). */
+  webhookWorkers: number;
+  /** How long a receiver may take to answer (`SLUICE_WEBHOOK_TIMEOUT_MS`, 10 s). */
+  webhookTimeoutMs: number;
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
   /** Signs tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
@@ -111,6 +117,7 @@ const SHORTEST_KEY = 16;
 const DAY_MS = 86_400_000;
 const SHORTEST_IDLE_MS = 1_000;
 const LONGEST_IDLE_MS = 30 * DAY_MS;
+const LONGEST_WEBHOOK_MS = 120_000;
 const LONGEST_RECORD_MS = 3_650 * DAY_MS;
 
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
@@ -131,6 +138,12 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     s3: s3(env),
     keys: configuredKeys(env),
     serviceKeys: serviceKeys(env),
+    webhookAllow: (env['SLUICE_WEBHOOK_ALLOW'] ?? '')
+      .split(',')
+      .map((network) => network.trim())
+      .filter(Boolean),
+    webhookWorkers: wholeNumber(env, 'SLUICE_WEBHOOK_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
+    webhookTimeoutMs: wholeNumber(env, 'SLUICE_WEBHOOK_TIMEOUT_MS', 100, LONGEST_WEBHOOK_MS) ?? 10_000,
     tenants: tenantRules(env),
     secret: env['SLUICE_SECRET'] || undefined,
     origins: (env['SLUICE_ORIGINS'] ?? '')

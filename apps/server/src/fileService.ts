@@ -20,6 +20,7 @@ import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
+import { WebhookService } from './webhookService.js';
 
 const DISK_BUCKET = 'disk';
 /** Of the memory for chunks: what Redis needs for itself, and for frames that are on their way out. */
@@ -80,7 +81,12 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   });
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
-  const relay = config.roles.has('relay') ? startRelay(redisUrl, records, cache, logger) : undefined;
+  const secret = config.secret ?? keptSecret(config.dataDir);
+  const webhooks = new WebhookService({ config, redisUrl, records, secret, logger });
+  await webhooks.start();
+  const relay = config.roles.has('relay')
+    ? startRelay(redisUrl, records, cache, webhooks, logger)
+    : undefined;
   const restOptions: RestOptions | undefined = config.roles.has('api')
     ? {
         uploads,
@@ -89,11 +95,12 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
         storeOf: ({ bucket }) => stores.of(bucket),
         access: new Access({
           keys: config.keys,
-          secret: config.secret ?? keptSecret(config.dataDir),
+          secret,
           rules: config.tenants,
         }),
         defaultBucket: stores.defaultBucket,
         serviceKeys: new ServiceKeys(config.serviceKeys),
+        more: webhooks.routes,
         origins: config.origins,
         ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
         trustProxy: config.trustProxy,
@@ -110,11 +117,12 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     metrics: [
       () => uploads.metrics().catch(() => ''),
       async () => prometheusText(cache.statistics()),
-      ...(relay ? [relay.metrics] : []),
+      ...(relay ? [relay.metrics, webhooks.metrics] : []),
     ],
     rest: restOptions && { rest, options: restOptions, notFound, serverOptions },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
+      await webhooks.stop(deadlineMs);
       await uploads.stop(deadlineMs);
       stores.close();
       await records.close();
@@ -138,9 +146,15 @@ function invalidating(cache: Cache, logger: Logger): OnChange {
   };
 }
 
-function startRelay(redisUrl: string, records: Records, cache: Cache, logger: Logger) {
+function startRelay(
+  redisUrl: string,
+  records: Records,
+  cache: Cache,
+  webhooks: WebhookService,
+  logger: Logger,
+) {
   const redis = new RedisLink(redisUrl, { name: 'sluice-events' });
-  const relay = new Relay({ records, sink: new RedisStreamSink({ redis }), logger });
+  const relay = new Relay({ records, sink: webhooks.before(new RedisStreamSink({ redis })), logger });
   void relay.start();
   const follower = new ChangeFollower({
     cache,
