@@ -90,6 +90,7 @@ const statuses = new Map<string, number>(
     OPERATION_NOT_FOUND: 404,
     FAMILY_NOT_FOUND: 404,
     TRACE_NOT_FOUND: 404,
+    WEBHOOK_NOT_FOUND: 404,
     METHOD_NOT_ALLOWED: 405,
     BODY_SLOW: 408,
     UPLOAD_ENDED: 409,
