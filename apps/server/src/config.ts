@@ -47,6 +47,12 @@ export interface Config {
   webhookWorkers: number;
   /** How long a receiver may take to answer (`SLUICE_WEBHOOK_TIMEOUT_MS`, 10 s). */
   webhookTimeoutMs: number;
+  /** Other limits of alerts (`SLUICE_ALERTS`, JSON: `{"deadLetters":500,"hitRate":null}`). */
+  alertLimits: Record<string, unknown>;
+  /** So long a threshold must be crossed until it is told, and kept until it is taken back (`SLUICE_ALERT_FOR_MS`, 2 minutes). */
+  alertForMs: number;
+  /** How often thresholds are looked at (`SLUICE_ALERT_EVERY_MS`, 15 s). */
+  alertEveryMs: number;
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
   /** Signs tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
@@ -144,7 +150,10 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       .filter(Boolean),
     webhookWorkers: wholeNumber(env, 'SLUICE_WEBHOOK_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     webhookTimeoutMs: wholeNumber(env, 'SLUICE_WEBHOOK_TIMEOUT_MS', 100, LONGEST_WEBHOOK_MS) ?? 10_000,
-    tenants: tenantRules(env),
+    alertLimits: json(env, 'SLUICE_ALERTS') as Record<string, unknown>,
+    alertForMs: wholeNumber(env, 'SLUICE_ALERT_FOR_MS', 0, DAY_MS) ?? 120_000,
+    alertEveryMs: wholeNumber(env, 'SLUICE_ALERT_EVERY_MS', 100, DAY_MS) ?? 15_000,
+    tenants: json(env, 'SLUICE_TENANTS') as Record<string, TenantRules>,
     secret: env['SLUICE_SECRET'] || undefined,
     origins: (env['SLUICE_ORIGINS'] ?? '')
       .split(',')
@@ -257,14 +266,19 @@ function serviceKeys(env: NodeJS.ProcessEnv): string[] {
   });
 }
 
-function tenantRules(env: NodeJS.ProcessEnv): Record<string, TenantRules> {
-  const text = env['SLUICE_TENANTS'];
+/** A JSON object; an empty one if nothing is set. */
+function json(env: NodeJS.ProcessEnv, name: string): object {
+  const text = env[name];
   if (!text) return {};
+  let value: unknown;
+  let cause: unknown;
   try {
-    return JSON.parse(text) as Record<string, TenantRules>;
+    value = JSON.parse(text);
   } catch (error) {
-    throw serverErrors.BAD_CONFIG({ name: 'SLUICE_TENANTS', value: text, wanted: 'JSON' }, { cause: error });
+    cause = error;
   }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw serverErrors.BAD_CONFIG({ name, value: text, wanted: 'a JSON object' }, { cause });
 }
 
 /** `mail,images:4`: names, each with the number of jobs that run at once if that matters. */

@@ -10,12 +10,14 @@ import { Access, defaultTenant, installation } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import { applyEvent, Cache, prometheusText } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
+import { Inspect } from '@sluice/inspect';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
 import { notFound, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
+import { startAlerts } from './alertService.js';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
@@ -84,6 +86,14 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   const secret = config.secret ?? keptSecret(config.dataDir);
   const webhooks = new WebhookService({ config, redisUrl, records, secret, logger });
   await webhooks.start();
+  const inspect = new Inspect({
+    redis: redisUrl,
+    queues: 'all',
+    cache: { redis: options.cacheRedisUrl ?? redisUrl },
+    logger,
+  });
+  await inspect.start();
+  const alerts = await startAlerts({ config, redisUrl, inspect, webhooks: webhooks.webhooks, logger });
   const relay = config.roles.has('relay')
     ? startRelay(redisUrl, records, cache, webhooks, logger)
     : undefined;
@@ -100,7 +110,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
         }),
         defaultBucket: stores.defaultBucket,
         serviceKeys: new ServiceKeys(config.serviceKeys),
-        more: webhooks.routes,
+        more: [...webhooks.routes, ...alerts.routes],
         origins: config.origins,
         ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
         trustProxy: config.trustProxy,
@@ -122,6 +132,8 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     rest: restOptions && { rest, options: restOptions, notFound, serverOptions },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
+      await alerts.stop(deadlineMs);
+      await inspect.close();
       await webhooks.stop(deadlineMs);
       await uploads.stop(deadlineMs);
       stores.close();

@@ -87,7 +87,20 @@ const directly: Record<Role, string[]> = {
     'time',
   ],
   operator: [
-    ...['hdel', 'hget', 'hgetall', 'hlen', 'hmget', 'hset', 'lrange', 'lrem', 'xread', 'xrevrange', 'zcard'],
+    ...[
+      'hdel',
+      'hget',
+      'hgetall',
+      'hlen',
+      'hmget',
+      'hset',
+      'lrange',
+      'lrem',
+      'xrange',
+      'xread',
+      'xrevrange',
+      'zcard',
+    ],
     ...['zmscore', 'zrange', 'zscore'],
   ],
 };

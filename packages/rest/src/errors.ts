@@ -80,7 +80,6 @@ const statuses = new Map<string, number>(
     DRIVE_NOT_FOUND: 404,
     OBJECT_NOT_FOUND: 404,
     ROUTE_NOT_FOUND: 404,
-    WEBHOOK_NOT_FOUND: 404,
     UNKNOWN_QUEUE: 404,
     JOB_NOT_FOUND: 404,
     UNKNOWN_JOB: 404,
