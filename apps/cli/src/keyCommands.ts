@@ -93,7 +93,7 @@ export function keyCommands(program: SluiceCommand): void {
     .option(...dryRunOption)
     .option(...yesOption)
     .runs(async ({ api, out, confirm }, { dryRun }: ChangeOptions, id: string) => {
-      if (dryRun) return out.did({ id, dryRun }, `${id}: would end`);
+      if (dryRun) return out.would({ id, dryRun }, `${id}: would end`);
       await confirm(`End the key ${id}? Whoever uses it is refused from then on.`);
       await api.ask('DELETE', pathOf`/v1/keys/${id}`);
       out.did({ id, removed: true }, `${id}: ended`);
