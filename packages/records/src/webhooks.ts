@@ -50,6 +50,7 @@ export class Webhooks {
 
   /** Of whichever tenant. */
   async find(id: string): Promise<WebhookRecord | undefined> {
+    if (!isPlain(id)) return undefined;
     const question = build.selectFrom('webhooks').selectAll().where('id', '=', id);
     const [row] = await this.database.ask('get a webhook', question);
     return row && toWebhook(row);
@@ -60,7 +61,7 @@ export class Webhooks {
       .selectFrom('webhooks')
       .selectAll()
       .where('tenant', '=', tenant)
-      .where('id', '>', page.after ?? '')
+      .where('id', '>', page.after !== undefined && isPlain(page.after) ? page.after : '')
       .orderBy('id')
       .limit(pageSize(page.limit));
     return (await this.database.ask('list webhooks', question)).map(toWebhook);
@@ -74,6 +75,7 @@ export class Webhooks {
 
   /** Undefined without such a webhook. */
   async update(tenant: string, id: string, change: WebhookChange): Promise<WebhookRecord | undefined> {
+    if (!isPlain(id)) return undefined;
     const { secrets, ...rest } = change;
     const question = build
       .updateTable('webhooks')
@@ -91,9 +93,15 @@ export class Webhooks {
 
   /** Whether there was one. */
   async delete(tenant: string, id: string): Promise<boolean> {
+    if (!isPlain(id)) return false;
     const question = build.deleteFrom('webhooks').where('tenant', '=', tenant).where('id', '=', id);
     return (await this.database.ask('delete a webhook', question.returning('id'))).length > 0;
   }
+}
+
+/** Whether a text can be an id at all; PostgreSQL would complain of some others. */
+function isPlain(id: string): boolean {
+  return /^[\w-]{1,100}$/.test(id);
 }
 
 function toWebhook(row: Selectable<WebhookRow>): WebhookRecord {

@@ -9,4 +9,5 @@ export { AllowedNetworks } from './address.js';
 export type { Resolve } from './target.js';
 export { sign, verify, type Received } from './signature.js';
 export { webhookErrors } from './errors.js';
+export { webhookRoutes } from './routes.js';
 export { keyNames } from './keys.js';
