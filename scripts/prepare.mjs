@@ -57,18 +57,36 @@ const OPENSSL = {
   hint: 'install openssl',
 };
 
+/** The tests of the command line sit in a real terminal; without it they say that they were skipped. */
+const TMUX = {
+  title: 'tmux',
+  programs: ['tmux'],
+  aptPackage: 'tmux',
+  services: [],
+  optional: true,
+  hint: 'the tests of the command line in a terminal need it',
+};
+
 /** The S3 server of the tests. The testbed looks for it in the same place (`packages/testbed/src/versitygw.ts`). */
 const VERSITYGW = { module: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' };
 
 /** What a command needs before it can run; `build: false` leaves compiling to the caller. */
 export async function prepare(needs = {}) {
-  const { redis = false, openssl = false, postgres = false, versitygw = false, build = true } = needs;
+  const {
+    redis = false,
+    openssl = false,
+    postgres = false,
+    versitygw = false,
+    tmux = false,
+    build = true,
+  } = needs;
   checkNode();
   await installDependencies();
   if (redis) await provide(REDIS);
   if (openssl) await provide(OPENSSL);
   if (versitygw) await provideVersitygw();
   if (postgres) await provide(POSTGRES);
+  if (tmux) await provide(TMUX);
   if (build && (await compile()) !== 0) stopWith('the build failed');
 }
 
