@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import { demand, nobody, type Access, type Principal } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import { answerEarly, answerExpectations, goOn, isUnread } from './body.js';
+import { docsHeaders, docsPage } from './docsPage.js';
 import { driveRoutes } from './driveRoutes.js';
 import { answerFor, restErrors } from './errors.js';
 import { fileRoutes } from './fileRoutes.js';
@@ -47,6 +48,8 @@ export async function rest(server: FastifyInstance, options: RestOptions): Promi
   server.options('/*', async (_request, reply) => reply.code(204).send());
   const document = openApi(all, options.version);
   server.get('/openapi.json', async () => document);
+  const page = docsPage(document);
+  server.get('/docs', async (_request, reply) => reply.headers(docsHeaders).send(page));
 
   takeEmptyJson(server);
   for (const route of all.filter(({ raw }) => !raw)) declare(server, options, route);
