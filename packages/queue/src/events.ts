@@ -114,3 +114,51 @@ function readEvent(id: string, fields: Buffer[]): Pick<QueueEvent, 'id' | 'type'
     atMs: Number.parseInt(id, 10),
   };
 }
+
+export interface PastEvents {
+  events: QueueEvent[];
+  /** Behind the last of them. */
+  cursor: string;
+  /** Set when events may have been dropped that `after` had not seen yet: those since this time. */
+  gapSinceMs?: number;
+}
+
+/** The events behind a cursor, without waiting; without one there are none, and the cursor is where the stream ends now. */
+export async function eventsAfter(
+  queue: AnyQueue,
+  after: string | undefined,
+  limit = eventsPerRead,
+): Promise<PastEvents> {
+  await queue.ready();
+  if (after === undefined)
+    return { events: [], cursor: (await Promise.all(queue.partitions.map(lastId))).join() };
+  const positions = after.split(',');
+  const found = await Promise.all(
+    queue.partitions.map(async ({ link, keys }, i) => {
+      positions[i] ??= '0';
+      const position = positions[i];
+      // The place itself comes along while it is there; without it nobody knows what stood behind it.
+      const args = [keys.events, position === '0' ? '-' : position, '+', 'COUNT', limit + 1];
+      const entries = (await link.call('XRANGE', args)) as Entry[];
+      const isThere = position === '0' || String(entries[0]?.[0]) === position;
+      return {
+        index: i,
+        entries: isThere && position !== '0' ? entries.slice(1) : entries.slice(0, limit),
+        isThere,
+      };
+    }),
+  );
+  const lost = found
+    .filter(({ isThere }) => !isThere)
+    .map(({ index }) => Number.parseInt(positions[index]!, 10));
+  const events = found.flatMap(({ index, entries }) =>
+    entries.map(([id, fields]) => {
+      positions[index] = id.toString();
+      return { ...readEvent(id.toString(), fields), partition: index, cursor: positions.join() };
+    }),
+  );
+  // A stream that is gone begins anew.
+  for (const { index, entries, isThere } of found)
+    if (!isThere && entries.length === 0) positions[index] = '0';
+  return { events, cursor: positions.join(), ...(lost.length > 0 && { gapSinceMs: Math.min(...lost) }) };
+}

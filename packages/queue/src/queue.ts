@@ -11,8 +11,8 @@ import type { BrowseOptions, JobPage } from './browse.js';
 import type { NewJob } from './call.js';
 import { deliverNotices, dependOn } from './chain.js';
 import { DeadLetters } from './dead.js';
-import { readCrew } from './crew.js';
-import type { Crew } from './crew.js';
+import { drainWorker, readCrew } from './crew.js';
+import type { Crew, DrainState } from './crew.js';
 import { closeDurability, confirmCopies } from './durability.js';
 import { queueErrors } from './errors.js';
 import { IdMaker, stemOf } from './ids.js';
@@ -221,6 +221,15 @@ export class Queue<Data = unknown, Result = unknown> {
   async crew(options: { limit?: number } = {}): Promise<Crew> {
     await this.ready();
     return readCrew(this.partitions, options.limit);
+  }
+
+  /**
+   * Lets the worker with this session claim nothing more, with its next renewal; running jobs end, then it stays idle. `false` takes that
+   * back. Returns the state of the wish, `working` when there is none, or null when nobody has this session.
+   */
+  async drain(session: string, wished = true): Promise<DrainState | 'working' | null> {
+    await this.ready();
+    return drainWorker(this.partitions, session, wished);
   }
 
   /** Resolves with the result once the job is done; rejects when it dies or is cancelled. Needs `keepResultMs` or an own id. */

@@ -57,11 +57,18 @@ export const scripts = {
   open: loadScript(
     folder,
     'open',
-    ['cfg', 'sessions', 'rescuing', 'active'],
-    ['session', 'leaseMs', 'description'],
+    ['cfg', 'sessions', 'rescuing', 'active', 'lanes'],
+    ['session', 'leaseMs', 'description', 'draining'],
     ['lease'],
   ),
-  renew: loadScript(folder, 'renew', ['cfg', 'sessions'], ['session', 'leaseMs'], ['lease']),
+  renew: loadScript(
+    folder,
+    'renew',
+    ['cfg', 'sessions', 'lanes'],
+    ['session', 'leaseMs', 'drained'],
+    ['lease'],
+  ),
+  drain: loadScript(folder, 'drain', ['sessions', 'active', 'lanes'], ['session', 'worker', 'wished']),
   close: loadScript(
     folder,
     'close',
@@ -269,7 +276,7 @@ export const scripts = {
     ['bale', 'sheaf'],
   ),
   glance: loadScript(folder, 'glance', ['jobs', 'results'], ['ids', 'maxBytes'], ['bale']),
-  crew: loadScript(folder, 'crew', ['sessions', 'active'], ['limit'], ['bale', 'sheaf']),
+  crew: loadScript(folder, 'crew', ['sessions', 'active', 'lanes'], ['limit'], ['bale', 'sheaf']),
   count: loadScript(
     folder,
     'count',

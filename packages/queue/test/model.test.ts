@@ -51,6 +51,7 @@ interface Property {
 const sessions = {
   open: 3,
   renew: 3,
+  drain: 1,
   close: 2,
   leaseEnds: 2,
   rescue: 3,
@@ -136,6 +137,7 @@ const answers: Partial<Record<keyof typeof scripts, string>> = {
   intake: 'OK REPEAT STALE ADDED',
   open: 'OK USED',
   renew: 'OK EXPIRED LEASE_LOST',
+  drain: 'asked draining drained',
   close: 'CLOSED BUSY LEASE_LOST',
   rescue: 'RESCUED GRACE NONE',
   claim: 'OK REPEAT STALE LEASE_LOST SPLIT 1 2 4 8 16 32 64 128 256',

@@ -175,7 +175,7 @@ export class Model extends Claiming {
 
   // ── Sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  open(name: string, leaseMs: number, description: string, now: Moment): Foretold {
+  open(name: string, leaseMs: number, description: string, draining: boolean, now: Moment): Foretold {
     const known = this.sessions.get(name);
     if (known) return known.live ? ['OK', now] : ['USED'];
     this.#surviveOutage(now, leaseMs);
@@ -185,20 +185,36 @@ export class Model extends Claiming {
     );
     const session: Session = {
       ...{ name, live: true, at: now.plus(leaseMs), description, lanes, worker: undefined },
-      ...{ active: new Map(), said: new Map(), cancelled: [] },
+      ...{ active: new Map(), said: new Map(), cancelled: [], drain: draining ? 'draining' : undefined },
     };
     this.sessions.set(name, session);
     return ['OK', now];
   }
 
-  renew(name: string, leaseMs: number, now: Moment): Foretold {
+  renew(name: string, leaseMs: number, drained: boolean, now: Moment): Foretold {
     const session = this.live(name);
     if (!session) return ['LEASE_LOST', now];
     this.#surviveOutage(now, leaseMs);
     if (session.at.ms < now.ms && !this.#inGrace(now)) return ['EXPIRED', now];
     session.at = now.plus(leaseMs);
     this.renewed = now;
-    return ['OK', now];
+    if (!session.drain) return ['OK', now, 0];
+    session.drain = drained ? 'drained' : 'draining';
+    return ['OK', now, 1];
+  }
+
+  drain(name: string, worker: string, wished: boolean): Foretold {
+    const live = [...this.sessions.values()].filter((session) => session.live);
+    live.sort((a, b) => a.at.ms - b.at.ms || compareText(a.name, b.name));
+    const meant = (session: Session) =>
+      name === '' ? session.description.includes(`"id":"${worker}"`) : session.name === name;
+    let answer: Foretold = [];
+    for (const session of live.filter(meant)) {
+      session.drain = wished ? (session.drain ?? 'asked') : undefined;
+      const { id } = JSON.parse(session.description) as { id: string };
+      answer = [id, session.drain ?? ''];
+    }
+    return answer;
   }
 
   close(name: string): Foretold {
