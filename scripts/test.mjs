@@ -35,7 +35,7 @@ let runner;
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => interrupt(signal));
 const lateness = setTimeout(() => interrupt('the time limit'), WHOLE_RUN_TIMEOUT_MS);
 
-await prepare({ redis: true, openssl: true, postgres: true, versitygw: true, build: false });
+await prepare({ redis: true, openssl: true, postgres: true, versitygw: true, chromium: true, build: false });
 const typesHold = await part('types', compile);
 await part('lint', lint);
 await part('format', checkFormat);

@@ -6,7 +6,7 @@ import { curlExample } from './curlExample.js';
 import { docsStyle } from './docsStyle.js';
 import { Html, html } from './html.js';
 import type { ApiDocument, Operation, Parameter } from './openapi.js';
-import { boundsText, fieldRows, typeText, type FieldRow } from './schemaText.js';
+import { boundsText, descriptionOf, fieldRows, typeText, type FieldRow } from './schemaText.js';
 
 const styleHash = createHash('sha256').update(docsStyle).digest('base64');
 /** As one piece: the policy names the hash of exactly these bytes. */
@@ -198,7 +198,7 @@ function parameterTable(parameters: Parameter[]): Html | false {
           html`<code>${name}</code>${required && needed}`,
           place,
           html`${typeText(schema)}${small(boundsText(schema))}`,
-          description ?? String(schema['description'] ?? ''),
+          description ?? descriptionOf(schema),
         ]),
       )}`
   );
@@ -226,7 +226,7 @@ function small(text: string): Html | false {
 
 function answerList(responses: Operation['responses']): Html {
   const usual = Object.entries(responses).filter(([status]) => /^[23]/.test(status));
-  const refused = Object.keys(responses).filter((status) => /^4/.test(status));
+  const refused = Object.keys(responses).filter((status) => status.startsWith('4'));
   return html`<h4>Answers</h4>
     <ul class="answers">
       ${usual.map(([status, { description, content }]) => {

@@ -13,7 +13,7 @@ export function html(texts: TemplateStringsArray, ...pieces: Piece[]): Html {
 function shown(piece: Piece): string {
   if (piece === undefined || piece === false) return '';
   if (piece instanceof Html) return piece.text;
-  if (Array.isArray(piece)) return piece.map(shown).join('');
+  if (typeof piece === 'object') return piece.map(shown).join('');
   return escaped(String(piece));
 }
 

@@ -32,8 +32,12 @@ function rowsInside(schema: JsonSchema, name: string, depth: number): FieldRow[]
 }
 
 function rowOf(name: string, schema: JsonSchema, required: boolean): FieldRow {
-  const description = typeof schema['description'] === 'string' ? schema['description'] : '';
-  return { name, type: typeText(schema), bounds: boundsText(schema), required, description };
+  const [type, bounds, description] = [typeText(schema), boundsText(schema), descriptionOf(schema)];
+  return { name, type, bounds, required, description };
+}
+
+export function descriptionOf({ description }: JsonSchema): string {
+  return typeof description === 'string' ? description : '';
 }
 
 export function typeText(schema: JsonSchema): string {
