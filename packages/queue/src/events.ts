@@ -69,6 +69,45 @@ export async function* readEvents(
   }
 }
 
+/** Entries of the stream that are read with one call, and looked at for one job in each partition. */
+const entriesPerLook = 1_000;
+const maxEntriesLookedAt = 5_000;
+
+export interface JobEvents {
+  /** Oldest first. */
+  events: Pick<QueueEvent, 'type' | 'atMs'>[];
+  /** Entries of the stream that were looked at. */
+  scanned: number;
+  /** The whole stream was looked at; what it has let go is not known. */
+  complete: boolean;
+}
+
+/** What the stream says about one job, looking back through its newest 5,000 entries. Nothing while no stream is kept. */
+export async function readEventsOf(queue: AnyQueue, id: string): Promise<JobEvents> {
+  await queue.ready();
+  const found: JobEvents = { events: [], scanned: 0, complete: true };
+  for (const { link, keys } of queue.partitions) {
+    let before = '+';
+    for (let looked = 0; ;) {
+      const args = [keys.events, before, '-', 'COUNT', entriesPerLook];
+      const entries = (await link.call('XREVRANGE', args)) as Entry[];
+      for (const [entryId, fields] of entries) {
+        const { type, atMs, jobIds } = readEvent(entryId.toString(), fields);
+        if (jobIds.includes(id)) found.events.push({ type, atMs });
+      }
+      looked += entries.length;
+      found.scanned += entries.length;
+      if (entries.length < entriesPerLook) break;
+      before = `(${entries.at(-1)![0].toString()}`;
+      if (looked < maxEntriesLookedAt) continue;
+      found.complete = false;
+      break;
+    }
+  }
+  found.events.sort((a, b) => a.atMs - b.atMs);
+  return found;
+}
+
 type Entry = [id: Buffer, fields: Buffer[]];
 
 /** Resolves with the next events of one partition, or with none when the reading ends. Never rejects. */

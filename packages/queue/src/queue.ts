@@ -17,7 +17,7 @@ import { closeDurability, confirmCopies } from './durability.js';
 import { queueErrors } from './errors.js';
 import { IdMaker, stemOf } from './ids.js';
 import { countJobs, lookAtJob, readDependents, readMinutes, waitForEnd } from './inspect.js';
-import type { JobView, MinuteStats, QueueCounts } from './inspect.js';
+import type { JobState, JobView, MinuteStats, QueueCounts } from './inspect.js';
 import { toJson, writeEach } from './json.js';
 import { defaultPrefix, partitionKeys } from './keys.js';
 import { checkCount, checkMs, plainOptions, prepareOptions } from './options.js';
@@ -26,6 +26,8 @@ import { flag } from './packed.js';
 import { Partition, RedisClock, partitionOf } from './partition.js';
 import { Producer } from './producer.js';
 import { enlist, forget } from './registry.js';
+import { findRetries } from './retries.js';
+import type { RetryOptions, RetryPage } from './retries.js';
 import { changeRules } from './rules.js';
 import type { Rules } from './rules.js';
 import { Schedules } from './schedule.js';
@@ -251,6 +253,21 @@ export class Queue<Data = unknown, Result = unknown> {
       }
     }
     return null;
+  }
+
+  /** A delayed job, one that waits for its next attempt included, is due now. Returns the state that the job was found in, or null. */
+  async retryNow(id: string): Promise<JobState | null> {
+    await this.ready();
+    for (const partition of this.#likelyPartitions(id)) {
+      if (String(await partition.run('hasten', { id })) === 'HASTENED') return 'delayed';
+    }
+    return (await lookAtJob(this.#likelyPartitions(id), id))?.state ?? null;
+  }
+
+  /** Jobs that failed and wait for their next attempt, soonest first; bounded, and the page says so. */
+  async retries(options: RetryOptions = {}): Promise<RetryPage> {
+    await this.ready();
+    return findRetries(this.partitions, options);
   }
 
   /** No job is claimed until `resume`; running ones go on. */

@@ -139,6 +139,8 @@ export const scripts = {
     ['id', 'keepMs'],
     ['place', 'finish', 'bale', 'sheaf'],
   ),
+  hasten: loadScript(folder, 'hasten', ['delayed', 'wake'], ['id']),
+  retries: loadScript(folder, 'retries', ['jobs', 'tries'], ['ids', 'previewBytes', 'maxBytes']),
   rule: loadScript(
     folder,
     'rule',
@@ -156,6 +158,8 @@ export const scripts = {
     ['ids', 'maxBytes'],
   ),
   causes: loadScript(folder, 'causes', ['deadGroup', 'deadGroups', 'deadTitles'], ['prints']),
+  mourn: loadScript(folder, 'mourn', ['jobs', 'dead', 'deadInfo', 'deadTitles'], ['ids']),
+  trend: loadScript(folder, 'trend', ['deadGroup'], ['prints', 'nowMs']),
   replay: loadScript(
     folder,
     'replay',
@@ -198,6 +202,24 @@ export const scripts = {
     ['cfg', 'jobs', 'wake', ...waits, 'delayed', ...groupKeys, ...endKeys, ...deadKeys, ...traceKeys],
     ['limit'],
     ['place', 'finish'],
+  ),
+  amend: loadScript(
+    folder,
+    'amend',
+    [
+      'cfg',
+      'jobs',
+      'wake',
+      ...waits,
+      'delayed',
+      ...groupKeys,
+      ...endKeys,
+      ...deadKeys,
+      ...traceKeys,
+      'replays',
+    ],
+    ['operation', 'id', 'seen', 'replacement'],
+    ['place', 'finish', 'operation'],
   ),
   edit: loadScript(folder, 'edit', ['jobs', 'dead'], ['id', 'seen', 'replacement']),
   unblock: loadScript(

@@ -75,7 +75,7 @@ const plain = {
   ...faults,
 };
 const producers = { addEach: 20, repeatUnderItsName: 3, forgetProducer: 1, push: 3, takeInbox: 3 };
-const memories = { dueComes: 6, uniqueEnds: 2, memoryEnds: 3, sweep: 3, nurseTires: 1 };
+const memories = { dueComes: 6, hasten: 3, uniqueEnds: 2, memoryEnds: 3, sweep: 3, nurseTires: 1 };
 const special = { ...plain, ...producers, ...memories, note: 3 };
 const limited = { ...special, rule: 8, windowMoves: 4, groupWindowMoves: 4, cancelGroup: 2 };
 const letters = {
@@ -83,6 +83,7 @@ const letters = {
   replay: 3,
   discard: 2,
   edit: 3,
+  amend: 3,
   retain: 2,
   expire: 2,
   lettersAge: 1,
@@ -147,6 +148,8 @@ const answers: Partial<Record<keyof typeof scripts, string>> = {
   note: 'OK ALREADY LEASE_LOST',
   cancel: 'UNKNOWN ENDED waiting delayed blocked active dead',
   edit: 'EDITED UNKNOWN CHANGED',
+  amend: 'REPLAYED UNKNOWN CHANGED TAKEN',
+  hasten: 'HASTENED ELSEWHERE',
   depend: 'WAITING UNKNOWN done cancelled dead',
   unblock: 'RELEASED CANCELLED WAITING UNKNOWN',
   chainKeep: 'KEPT KNOWN',
@@ -158,8 +161,8 @@ const answers: Partial<Record<keyof typeof scripts, string>> = {
   look: 'waiting delayed blocked active done dead cancelled',
 };
 
-/** They only read, and have tests of their own (browse.test.ts). */
-const testedElsewhere = ['browse', 'glance', 'crew'];
+/** They only read, and have tests of their own (browse, retries and dead). */
+const testedElsewhere = ['browse', 'glance', 'crew', 'retries', 'mourn', 'trend'];
 
 /** What can happen to a bale. All of it has to happen. */
 const fates: BaleFate[] = [

@@ -340,6 +340,10 @@ export class Calls {
     );
   }
 
+  hasten(id: string): Promise<unknown> {
+    return this.#run('hasten', { id: bytes(id) }, { foretell: (model, now) => model.hasten(id, now) });
+  }
+
   // ── Dead letters ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   replay(operation: string, ids: string[]): Promise<unknown> {
@@ -379,6 +383,23 @@ export class Calls {
         return reply;
       },
     };
+  }
+
+  amend(operation: string, id: string, seen: string, replacement: ModelJob): Promise<unknown> {
+    const [old, other] = [bytes(seen), bytes(packedOf(replacement))];
+    return this.#run(
+      'amend',
+      { operation, id: bytes(id), seen: old, replacement: other },
+      {
+        foretell: (model, now) => {
+          const wasDead = model.dead.has(id);
+          const reply = model.amend(operation, id, seen, copy(replacement), now);
+          // A repetition says the same and changes nothing.
+          if (wasDead && !model.dead.has(id)) this.ledger.edited(id, replacement.payload);
+          return reply;
+        },
+      },
+    );
   }
 
   edit(id: string, seen: string, replacement: ModelJob): Promise<unknown> {

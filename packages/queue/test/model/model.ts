@@ -282,6 +282,14 @@ export class Model extends Claiming {
     return now.ms < (this.graceUntil?.ms ?? 0);
   }
 
+  hasten(id: string, now: Moment): Foretold {
+    const due = this.delayed.get(id);
+    if (!due || due.ms <= now.ms) return 'ELSEWHERE';
+    this.delayed.set(id, now);
+    this.rouse();
+    return 'HASTENED';
+  }
+
   // ── Ending ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   settle(name: string, items: SettleItem[], now: Moment): Foretold {
@@ -414,6 +422,32 @@ export class Model extends Claiming {
       this.finish(now, this.jobs.get(id)!, 'cancelled', 0, '');
     }
     return dropped.length;
+  }
+
+  amend(operation: string, id: string, seen: string, replacement: ModelJob, now: Moment): Foretold {
+    // Only one that moved something is remembered.
+    const known = this.operations.has(operation);
+    const record = this.#operation(operation, now);
+    if (record.moved > 0) return 'REPLAYED';
+    if (!known) this.operations.delete(operation);
+    if (!this.dead.has(id)) return 'UNKNOWN';
+    if (packedOf(this.jobs.get(id)!) !== seen) return 'CHANGED';
+    const { u, uw } = optionsOf(replacement);
+    if (u !== undefined && uw === undefined) {
+      const holder = this.uniques.get(toWire(u));
+      if (holder && holder.id !== id) return 'TAKEN';
+      this.uniques.set(toWire(u), holder ?? { id, ends: false });
+    }
+    this.exhume(id);
+    replacement.attempts = 0;
+    replacement.crashes = 0;
+    this.jobs.set(id, replacement);
+    this.place(replacement, false);
+    this.tell('replayed', id);
+    record.moved = 1;
+    this.operations.set(operation, record);
+    this.rouse();
+    return 'REPLAYED';
   }
 
   edit(id: string, seen: string, replacement: ModelJob): Foretold {
