@@ -5,6 +5,7 @@
  *     GET /readyz    every part can do its work: 200, otherwise 503 with the names of those that cannot
  *     GET /metrics   figures in Prometheus' text format
  *     /v1/…          uploads, files, nodes, drives (see /openapi.json)
+ *     /              the dashboard for browsers, if it was built; a few words for everybody else
  *
  * On the loopback interface unless told otherwise. A stop lets requests under way end, by a deadline.
  */
@@ -14,6 +15,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { withDeadline, type Logger } from '@sluice/base';
 import type { FilesInterface } from './fileService.js';
 import { serverErrors } from './errors.js';
+import type { Pages } from './pages.js';
 
 /** The port people learn by heart; taken by somebody else, any free one does. */
 const USUAL_PORT = 7420;
@@ -34,6 +36,8 @@ export interface HttpOptions {
   metrics: MetricsSource[];
   /** The interface for files, if this process serves it. */
   files: FilesInterface | undefined;
+  /** The dashboard, if this process serves it. */
+  pages?: Pages | undefined;
   logger: Logger;
 }
 
@@ -51,6 +55,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   });
   server.server.headersTimeout = HEADERS_TIMEOUT_MS;
   server.setNotFoundHandler((request, reply) => {
+    if (options.pages?.answer(request, reply)) return;
     if (options.files) options.files.notFound(request, reply);
     else void answer(reply, 404, 'text/plain', 'not found\n');
   });
@@ -67,7 +72,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
 }
 
 function declareHealth(server: FastifyInstance, options: HttpOptions): void {
-  const pages: Record<string, (reply: FastifyReply) => Promise<FastifyReply>> = {
+  const answers: Record<string, (reply: FastifyReply) => Promise<FastifyReply>> = {
     '/healthz': async (reply) => replyJson(reply, 200, { status: 'ok' }),
     '/readyz': (reply) => answerReady(options.checks, reply),
     '/metrics': async (reply) => {
@@ -77,8 +82,10 @@ function declareHealth(server: FastifyInstance, options: HttpOptions): void {
     '/': async (reply) =>
       answer(reply, 200, 'text/plain', 'Sluice\n/healthz\n/readyz\n/metrics\n/openapi.json\n'),
   };
-  for (const [url, page] of Object.entries(pages)) {
-    server.get(url, (_request: FastifyRequest, reply) => page(reply));
+  for (const [url, page] of Object.entries(answers)) {
+    server.get(url, (request: FastifyRequest, reply) =>
+      url === '/' && options.pages?.answer(request, reply) ? reply : page(reply),
+    );
     server.route({
       method: ['POST', 'PUT', 'PATCH', 'DELETE'],
       url,
