@@ -184,6 +184,11 @@ export class Cache {
     return this.#invalidate(killed);
   }
 
+  /** Those that were opened here. */
+  families(): CacheFamily<unknown, unknown>[] {
+    return [...this.#families.values()] as unknown as CacheFamily<unknown, unknown>[];
+  }
+
   statistics(): CacheStatistics {
     return {
       families: [...this.#families.values()].map((family) => family.statistics()),

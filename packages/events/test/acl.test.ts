@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { RedisLink } from '@sluice/redis';
 import { startRedis } from '@sluice/testbed';
-import { readEvents, RedisStreamSink } from '../src/index.js';
+import { readEvents, readNewest, RedisStreamSink } from '../src/index.js';
 
 const password = 'secret';
 const file = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
@@ -55,5 +55,6 @@ test('events are published and read under the minimal rights, and Redis denied n
   await sink.publish([{ eventId: 'e', topic: 't', key: 'k', value: '{}' }]);
   assert.equal((await waiting).length, 1);
   assert.equal((await read({})).length, 1);
+  assert.equal((await readNewest({ redis: listener! })).length, 1);
   assert.deepEqual(await redis.command('ACL', 'LOG'), []);
 });

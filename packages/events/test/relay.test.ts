@@ -15,7 +15,7 @@ import {
   type PostgresServer,
   type RedisServer,
 } from '@sluice/testbed';
-import { readEvents, RedisStreamSink, Relay, type EventSink, type SinkEvent } from '../src/index.js';
+import { readEvents, readNewest, RedisStreamSink, Relay, type EventSink, type SinkEvent } from '../src/index.js';
 import { assertComplete, fillOutbox } from './waitingEvents.js';
 
 const PROCESS = fileURLToPath(new URL('./relayProcess.js', import.meta.url));
@@ -292,5 +292,11 @@ test('the stream keeps about as many events as it is told, and is read from any 
   const cursor = (await readEvents({ redis: link, prefix: 'short', limit: 1 }))[0]!.cursor;
   const rest = await readEvents({ redis: link, prefix: 'short', after: cursor, limit: 10_000 });
   assert.equal(rest.length, kept.length - 1);
+  const newest = await readNewest({ redis: link, prefix: 'short', limit: 2 });
+  const before = await readNewest({ redis: link, prefix: 'short', limit: 1, before: newest[1]!.cursor });
+  assert.deepEqual(
+    [...newest, ...before].map(({ eventId }) => eventId),
+    ['e1199', 'e1198', 'e1197'],
+  );
   assert.deepEqual(await readEvents({ redis: newLink(t), prefix: 'nothing', blockMs: 50 }), []);
 });

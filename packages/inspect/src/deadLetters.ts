@@ -3,6 +3,7 @@
 import type { AnyQueue, LetterGroup } from '@sluice/queue';
 import { checkLimit } from './page.js';
 
+const defaultGroups = 50;
 const maxGroups = 500;
 /** The newest letters, whose attempts are averaged. */
 const sampledLetters = 50;
@@ -11,12 +12,23 @@ export interface DeadGroup extends LetterGroup {
   queue: string;
 }
 
+export interface DeadQuestion {
+  queue?: string;
+  limit?: number;
+  /** Only letters with these labels. */
+  labels?: Readonly<Record<string, string>>;
+  /** How many died per hour of the last day. */
+  trend?: boolean;
+}
+
 export interface DeadGroups {
   /** Most frequent first. */
   items: DeadGroup[];
-  /** All letters of these queues. */
+  /** All letters of these queues; with labels, those that have them. */
   letters: number;
-  /** False when there may be more causes than were asked for. */
+  /** With labels: how many letters were looked at. Nobody keeps groups per label. */
+  scanned?: number;
+  /** False when there may be more causes than were asked for, or letters that were not looked at. */
   complete: boolean;
 }
 
@@ -29,21 +41,35 @@ export interface DeadSummary {
   topError: LetterGroup | null;
 }
 
-export async function findGroups(queues: readonly AnyQueue[], limit: number): Promise<DeadGroups> {
+export async function findGroups(queues: readonly AnyQueue[], question: DeadQuestion): Promise<DeadGroups> {
+  const { limit = defaultGroups, labels, trend = false } = question;
   checkLimit('limit', limit, maxGroups);
   const parts = await Promise.all(
-    queues.map(async (queue) => {
-      const [groups, letters] = await Promise.all([queue.dead.groups({ limit }), queue.dead.count()]);
-      return { letters, groups: groups.map((group) => ({ queue: queue.name, ...group })) };
-    }),
+    queues.map((queue) => (labels ? labelledGroups(queue, labels) : allGroups(queue, limit, trend))),
   );
-  const all = parts.flatMap(({ groups }) => groups);
+  const all = parts.flatMap(({ items }) => items);
   all.sort((a, b) => b.count - a.count || b.lastMs - a.lastMs);
+  const sum = (pick: (part: DeadGroups) => number) => parts.reduce((total, part) => total + pick(part), 0);
   return {
     items: all.slice(0, limit),
-    letters: parts.reduce((sum, { letters }) => sum + letters, 0),
-    complete: all.length <= limit && parts.every(({ groups }) => groups.length < limit),
+    letters: sum(({ letters }) => letters),
+    ...(labels && { scanned: sum(({ scanned }) => scanned ?? 0) }),
+    complete: all.length <= limit && parts.every(({ complete }) => complete),
   };
+}
+
+async function allGroups(queue: AnyQueue, limit: number, trend: boolean): Promise<DeadGroups> {
+  const [groups, letters] = await Promise.all([queue.dead.groups({ limit, trend }), queue.dead.count()]);
+  const items = groups.map((group) => ({ queue: queue.name, ...group }));
+  return { items, letters, complete: groups.length < limit };
+}
+
+async function labelledGroups(
+  queue: AnyQueue,
+  labels: Readonly<Record<string, string>>,
+): Promise<DeadGroups> {
+  const { groups, ...about } = await queue.dead.groupsWith(labels);
+  return { items: groups.map((group) => ({ queue: queue.name, ...group })), ...about };
 }
 
 export async function summariseDead(queue: AnyQueue): Promise<DeadSummary> {

@@ -8,7 +8,7 @@ import type { RedisTarget } from '@sluice/redis';
 import { CacheReader } from './caches.js';
 import type { CacheFamilyRow, CacheSnapshot } from './caches.js';
 import { findGroups, summariseDead } from './deadLetters.js';
-import type { DeadGroups, DeadSummary } from './deadLetters.js';
+import type { DeadGroups, DeadQuestion, DeadSummary } from './deadLetters.js';
 import { AllQueues, givenQueues } from './directory.js';
 import type { Directory } from './directory.js';
 import { inspectErrors } from './errors.js';
@@ -18,8 +18,12 @@ import type { JobDetail } from './jobDetail.js';
 import { findJobs } from './jobs.js';
 import type { JobQuestion, JobRow } from './jobs.js';
 import { defaultPrefix, inspectKeys } from './keys.js';
+import { mergePages } from './merge.js';
+import { checkLimit } from './page.js';
 import type { Page } from './page.js';
 import type { RedisHealth } from './redisHealth.js';
+import { findRetries, summariseRetries } from './retries.js';
+import type { RetryQuestion, RetryRow, RetrySummary } from './retries.js';
 import { Roller } from './roller.js';
 import { Sampler } from './sampler.js';
 import type { Watcher } from './sampler.js';
@@ -30,7 +34,7 @@ import { findWorkers } from './workers.js';
 import type { WorkerRow } from './workers.js';
 
 const maxSchedules = 1_000;
-const defaultGroups = 50;
+const defaultSchedules = 100;
 
 export interface InspectOptions {
   /** Where the history is kept; mostly the Redis of the queues. Its health is what is shown. */
@@ -153,19 +157,27 @@ export class Inspect {
   }
 
   /** In whichever queue it is. */
-  async jobsById(id: string): Promise<JobRow[]> {
-    const pages = await Promise.all((await this.#directory.all()).map((queue) => findJobs(queue, { id })));
+  async jobsById(id: string, { labels }: { labels?: JobQuestion['labels'] } = {}): Promise<JobRow[]> {
+    const question = { id, ...(labels && { labels }) };
+    const pages = await Promise.all((await this.#directory.all()).map((queue) => findJobs(queue, question)));
     return pages.flatMap(({ items }) => items);
   }
 
-  /** One job with its timeline, logs, stack and chain. */
-  async job(queue: string, id: string): Promise<JobDetail | null> {
-    return describeJob(await this.#named(queue), id, (name) => this.#directory.named(name));
+  /** One job with its timeline, logs, stack and chain; null also when it does not have the labels that are asked for. */
+  async job(
+    queue: string,
+    id: string,
+    { labels }: { labels?: JobQuestion['labels'] } = {},
+  ): Promise<JobDetail | null> {
+    return describeJob(await this.#named(queue), id, labels, (name) => this.#directory.named(name));
   }
 
-  /** What jobs died of, most frequent first; of one queue, or of all. */
-  async deadGroups(options: { queue?: string; limit?: number } = {}): Promise<DeadGroups> {
-    return findGroups(await this.#chosen(options.queue), options.limit ?? defaultGroups);
+  /**
+   * What jobs died of, most frequent first; of one queue, or of all. With labels, among the newest 5,000 letters of each queue. With `trend`
+   * (and without labels) each cause says how many died of it in which hour of the last day.
+   */
+  async deadGroups(question: DeadQuestion = {}): Promise<DeadGroups> {
+    return findGroups(await this.#chosen(question.queue), question);
   }
 
   async deadSummaries(): Promise<DeadSummary[]> {
@@ -176,15 +188,27 @@ export class Inspect {
     return findWorkers(await this.#chosen(options.queue));
   }
 
-  /** The schedules by their next tick; a thousand at most. */
-  async schedules(options: { queue?: string } = {}): Promise<Page<ScheduleRow>> {
-    const lists = (await this.#chosen(options.queue)).map(async (queue) =>
-      (await queue.schedules.list()).map((schedule) => ({ queue: queue.name, ...schedule })),
-    );
-    const all = (await Promise.all(lists)).flat() as ScheduleRow[];
-    all.sort((a, b) => (a.nextMs ?? Infinity) - (b.nextMs ?? Infinity) || (a.name < b.name ? -1 : 1));
-    const complete = all.length <= maxSchedules;
-    return { items: all.slice(0, maxSchedules), scanned: all.length, complete, cursor: null };
+  /** Jobs that failed and wait for their next attempt, soonest first, with their last error; of one queue, or of all. */
+  async retries(question: RetryQuestion = {}): Promise<Page<RetryRow>> {
+    return findRetries(await this.#chosen(question.queue), question);
+  }
+
+  /** How many wait for their next attempt, and when the next one is due. */
+  async retrySummary(options: Pick<RetryQuestion, 'queue' | 'labels'> = {}): Promise<RetrySummary> {
+    return summariseRetries(await this.#chosen(options.queue), options.labels);
+  }
+
+  /** The schedules by their next tick, of one queue or of all. */
+  async schedules(
+    options: { queue?: string; limit?: number; cursor?: string } = {},
+  ): Promise<Page<ScheduleRow>> {
+    const { limit = defaultSchedules } = options;
+    checkLimit('limit', limit, maxSchedules);
+    return mergePages(await this.#chosen(options.queue), limit, options.cursor, async (queue, after) => {
+      const { items, end } = await queue.schedules.page({ limit, ...(after && { after }) });
+      const rows = items.map((schedule) => ({ queue: queue.name, ...schedule }));
+      return { items: rows, scanned: items.length, end };
+    });
   }
 
   /** What the caches of all processes do, family by family; null without a cache. */

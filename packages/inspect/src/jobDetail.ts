@@ -1,12 +1,13 @@
 // Everything about one job: what the books say, what happened to it when, and the chain that it is part of.
-import type { AnyQueue, JobRef, JobState, JobView } from '@sluice/queue';
+import { labelMatcher, readEventsOf, readRules } from '@sluice/queue';
+import type { AnyQueue, JobEvents, JobRef, JobState, JobView } from '@sluice/queue';
 
 /** Jobs of a chain that are shown; a larger one is cut, and the answer says so. */
 const maxChainJobs = 50;
 
 export interface TimelineEntry {
   atMs: number;
-  what: 'added' | 'failed' | 'died' | 'due';
+  what: 'added' | 'claimed' | 'failed' | 'died' | 'replayed' | 'done' | 'cancelled' | 'due';
   attempt?: number;
   /** How an attempt ended: error, timeout, crash, … */
   kind?: string;
@@ -22,7 +23,10 @@ export interface ChainJob extends JobRef {
 
 export interface JobDetail extends JobView {
   queue: string;
+  /** What is known. That somebody claimed it before, and when it was done, only the event stream says, where it is kept. */
   timeline: TimelineEntry[];
+  /** How many entries of the event stream were looked at, and whether that was all of it; null when no stream is kept. */
+  events: { scanned: number; complete: boolean } | null;
   /** The job itself and all that wait for it or that it waits for, directly or not; empty for a job on its own. */
   chain: { jobs: ChainJob[]; complete: boolean };
 }
@@ -30,17 +34,44 @@ export interface JobDetail extends JobView {
 export async function describeJob(
   queue: AnyQueue,
   id: string,
+  labels: Readonly<Record<string, string>> | undefined,
   queueNamed: (name: string) => Promise<AnyQueue | undefined>,
 ): Promise<JobDetail | null> {
   const view = await queue.job(id);
-  if (!view) return null;
-  const letter = view.state === 'dead' ? await queue.dead.get(id) : null;
-  const chain = await chainAround({ queue: queue.name, id }, queueNamed);
-  return { ...view, queue: queue.name, timeline: timelineOf(view, letter?.lastFailureMs), chain };
+  if (!view || !labelMatcher(labels)(view.labels)) return null;
+  const [letter, rules, chain] = await Promise.all([
+    view.state === 'dead' ? queue.dead.get(id) : null,
+    readRules(queue),
+    chainAround({ queue: queue.name, id }, queueNamed),
+  ]);
+  const heard = typeof rules.events === 'number' ? await readEventsOf(queue, id) : null;
+  return {
+    ...view,
+    queue: queue.name,
+    timeline: timelineOf(view, letter?.lastFailureMs, heard?.events ?? []),
+    events: heard && { scanned: heard.scanned, complete: heard.complete },
+    chain,
+  };
 }
 
-function timelineOf(view: JobView, diedMs: number | undefined): TimelineEntry[] {
-  const entries: TimelineEntry[] = [];
+/** What the books say themselves is not taken from the stream: they say more of it. */
+const onlyHeard = ['claimed', 'replayed', 'done', 'cancelled'] as const;
+/** The token of a claim is its time in microseconds, or a little more. */
+const tokenUnitsPerMs = 1_000;
+const sameClaimMs = 1_000;
+
+function timelineOf(view: JobView, diedMs: number | undefined, heard: JobEvents['events']): TimelineEntry[] {
+  const entries: TimelineEntry[] = heard.flatMap(({ type, atMs }) => {
+    const what = onlyHeard.find((known) => known === type);
+    return what ? [{ atMs, what }] : [];
+  });
+  if (view.token !== undefined) {
+    const atMs = Math.floor(Number(view.token) / tokenUnitsPerMs);
+    const isKnown = entries.some(
+      (entry) => entry.what === 'claimed' && Math.abs(entry.atMs - atMs) < sameClaimMs,
+    );
+    if (!isKnown) entries.push({ atMs, what: 'claimed' });
+  }
   if (view.createdMs !== undefined) entries.push({ atMs: view.createdMs, what: 'added' });
   for (const { atMs, attempt, kind, name, message, worker } of view.attempts) {
     entries.push({ atMs, what: 'failed', attempt, kind, message: `${name}: ${message}`, worker });

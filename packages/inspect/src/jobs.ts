@@ -2,6 +2,7 @@
 //
 // An id is looked up. An error is looked for among the dead letters, which are indexed by cause. Everything else is a walk along the
 // shelves of the queue (queue.browse), 5,000 jobs per answer at most.
+import { labelMatcher } from '@sluice/queue';
 import type { AnyQueue, DeadLetter, JobGlance, JobState } from '@sluice/queue';
 import { inspectErrors } from './errors.js';
 import { checkLimit } from './page.js';
@@ -68,9 +69,9 @@ function matcherOf({ field, labels }: JobQuestion): Matcher {
     const allowed = `names with dots between them, at most ${maxPathParts}`;
     throw inspectErrors.QUESTION_INVALID({ field: 'field.path', value: field!.path, allowed });
   }
-  const wanted = Object.entries(labels ?? {});
+  const hasLabels = labelMatcher(labels);
   return (job) => {
-    if (wanted.some(([name, value]) => job.labels[name] !== value)) return false;
+    if (!hasLabels(job.labels)) return false;
     return !field || textAt(job.data, path) === field.equals;
   };
 }

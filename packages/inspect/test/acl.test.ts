@@ -21,9 +21,12 @@ test('all that inspect does can be done under the minimal rights, and Redis deni
   owner.work(async (job) => {
     await job.log('begins');
     if (job.data === 'bad') throw new GiveUp('bad');
+    if (job.data === 'again') throw new Error('again');
   });
   await owner.add('bad', { id: 'dead' });
   await owner.add('good', { id: 'done' });
+  await owner.limit({ events: 100 });
+  await owner.add('again', { attempts: 2, backoff: { type: 'fixed', delayMs: 3_600_000 } });
   const chain = [
     { key: 'a', queue: owner, data: 'later', options: { delayMs: 3_600_000 } },
     { key: 'b', queue: owner, data: 'last', after: ['a'] },
@@ -31,6 +34,7 @@ test('all that inspect does can be done under the minimal rights, and Redis deni
   const { jobs } = await createChain(chain);
   await owner.schedules.set('often', { everyMs: 1_000_000 }, 'x');
   await eventually(async () => (await owner.dead.count()) === 1);
+  await eventually(async () => (await owner.retries()).items.length === 1);
 
   await redis.command('ACL', 'LOG', 'RESET');
   const url = redis.urlAs('sluice-inspect', password);
@@ -49,6 +53,10 @@ test('all that inspect does can be done under the minimal rights, and Redis deni
   for (const id of ['dead', 'done', jobs['a']!.id, jobs['b']!.id])
     assert.ok(await inspect.job('mail', id), id);
   assert.equal((await inspect.deadGroups()).items.length, 1);
+  assert.equal((await inspect.deadGroups({ labels: { tenant: 'nobody' } })).scanned, 1);
+  assert.equal((await inspect.deadGroups({ trend: true })).items[0]?.perHour?.length, 24);
+  assert.equal((await inspect.retries()).items.length, 1);
+  assert.equal((await inspect.retrySummary()).count, 1);
   assert.equal((await inspect.workers()).items.length, 1);
   assert.equal((await inspect.schedules()).items.length, 1);
   await eventually(async () => {
@@ -56,5 +64,8 @@ test('all that inspect does can be done under the minimal rights, and Redis deni
     return points.some(({ figures }) => figures !== null);
   });
   await inspect.series({ step: 'hour' });
+  const everything = new Inspect({ redis: url, queues: 'all', history: false });
+  t.after(() => everything.close());
+  assert.equal((await everything.queues()).length, 1);
   assert.deepEqual(await redis.command('ACL', 'LOG'), []);
 });

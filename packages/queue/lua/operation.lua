@@ -31,3 +31,9 @@ end
 local function record_operation(began, moved)
   redis.call('HSET', replays, operation, string.format('%.0f %.0f', began, moved))
 end
+
+-- Two jobs with one unique key are never there at once: a letter comes back only if nobody holds its key, which it then holds.
+local function takes_key(id, options)
+  if not options.u or options.uw then return true end
+  return redis.call('SET', unique .. options.u, id, 'NX') or redis.call('GET', unique .. options.u) == id
+end

@@ -11,11 +11,6 @@
 local began, moved = recall_operation(now_ms())
 local before = moved
 
-local function takes_key(id, options)
-  if not options.u or options.uw then return true end
-  return redis.call('SET', unique .. options.u, id, 'NX') or redis.call('GET', unique .. options.u) == id
-end
-
 for _, id in ipairs(cmsgpack.unpack(ids)) do
   local died = redis.call('ZSCORE', dead, id)
   local packed = died and tonumber(died) <= began and redis.call('HGET', jobs, id)

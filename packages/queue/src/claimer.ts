@@ -173,14 +173,18 @@ export class Claimer {
     const { leaseMs, description } = this.#worker;
     while (!this.#closing) {
       const session = randomName();
-      const beat = Heartbeat.shared().watch(this.#worker, this.partition, session, (why) => this.#lose(why));
+      const beat = Heartbeat.shared().watch(this.#worker, this.partition, session, {
+        onLost: (why) => this.#lose(why),
+        onDrain: (wished) => this.#worker.drain(this, wished),
+      });
       try {
         await beat.ready;
         failPoint('open.ready');
-        const [status, now] = (await this.partition.run('open', { session, leaseMs, description })) as [
-          Buffer,
-          number,
-        ];
+        // What an operator wished of the session before holds for this one.
+        const draining = this.#worker.isDraining ? '1' : '0';
+        const [status, now] = (await this.partition.run('open', {
+          ...{ session, leaseMs, description, draining },
+        })) as [Buffer, number];
         if (status.toString() !== 'OK') {
           beat.stop();
           continue;
@@ -200,6 +204,7 @@ export class Claimer {
           sheaf: undefined,
         }));
         this.#beat = beat;
+        beat.setDrained(this.#worker.isDrained);
         this.#earliestDeadlineMs = 0;
         this.#isOpen = true;
         this.#hungry = true;
@@ -264,6 +269,11 @@ export class Claimer {
       this.pump();
     }
     if (this.#isOpen) void this.#returnStrangers();
+  }
+
+  /** The heartbeat tells it to whoever asked for it. */
+  setDrained(isDrained: boolean): void {
+    this.#beat?.setDrained(isDrained);
   }
 
   setEarliestDeadline(atMs: number): void {

@@ -15,9 +15,11 @@ import { failPoint } from '@sluice/base';
 import { setTimeout as wait } from 'node:timers/promises';
 import { queueErrors } from './errors.js';
 import { randomName } from './ids.js';
+import { labelMatcher } from './labels.js';
 import { DeadLetter } from './letter.js';
 import type { LetterReply } from './letter.js';
 import { checkCount, checkMs, checkName } from './options.js';
+import { unpackJob } from './packed.js';
 import type { Partition } from './partition.js';
 import type { AnyQueue } from './queue.js';
 import { pack } from './wire.js';
@@ -57,12 +59,14 @@ export interface LetterFilter {
   to?: Date | number;
   /** A part of the name or the message of the last error. */
   text?: string;
+  /** Has these labels, all of them. */
+  labels?: Readonly<Record<string, string>>;
   /** Any other condition. */
   where?: (letter: DeadLetter) => boolean;
 }
 
 /** Letters by their ids, by a filter with at least one condition, or `'all'`. */
-export type LetterChoice = 'all' | LetterFilter | { ids: readonly string[] };
+export type LetterChoice = 'all' | LetterFilter | { ids: readonly string[]; labels?: LetterFilter['labels'] };
 
 export interface ListOptions extends LetterFilter {
   /** From the page before. */
@@ -89,6 +93,18 @@ export interface LetterGroup {
   /** When the oldest and the newest of the letters died. */
   firstMs: number;
   lastMs: number;
+  /** How many of them died in each hour of the last day, the present hour last; when asked for. Those that were replayed do not count. */
+  perHour?: number[];
+}
+
+export interface LabelledGroups {
+  /** Most frequent first. */
+  groups: LetterGroup[];
+  /** How many letters have the labels, of those that were looked at. */
+  letters: number;
+  scanned: number;
+  /** All letters were looked at. */
+  complete: boolean;
 }
 
 export interface MoveOptions {
@@ -127,6 +143,13 @@ interface Place {
   diedMs: number;
   partition: number;
   id: string;
+}
+
+interface Mourned {
+  diedMs: number;
+  fingerprint: string;
+  title: string;
+  labels: Readonly<Record<string, string>>;
 }
 
 interface Found {
@@ -186,9 +209,12 @@ export class DeadLetters {
     return sum((await Promise.all(counts)).map(Number));
   }
 
-  /** The causes of death, most frequent first. Takes no longer when more letters died. */
-  async groups(options: { limit?: number } = {}): Promise<LetterGroup[]> {
-    const { limit = 100 } = options;
+  /**
+   * The causes of death, most frequent first. Takes no longer when more letters died. With `trend` each says how many of its letters died
+   * in which hour of the last day.
+   */
+  async groups(options: { limit?: number; trend?: boolean } = {}): Promise<LetterGroup[]> {
+    const { limit = 100, trend = false } = options;
     checkCount('limit', limit, maxGroups);
     await this.#queue.ready();
     const prints = pack(await this.#frequentCauses(limit + spareGroups));
@@ -198,7 +224,34 @@ export class DeadLetters {
       const [count, firstMs, lastMs] = numbers.map(Number) as [number, number, number];
       mergeGroup(groups, { fingerprint: String(print), title: String(title), count, firstMs, lastMs });
     }
-    return [...groups.values()].sort((a, b) => b.count - a.count || b.lastMs - a.lastMs).slice(0, limit);
+    const found = [...groups.values()].sort(byFrequency).slice(0, limit);
+    if (trend) await this.#addTrends(found);
+    return found;
+  }
+
+  /**
+   * The causes among the newest letters that have these labels. Nobody keeps such groups, because every label would cost every burial: up
+   * to 5,000 letters are looked at, and the answer says how many and whether they were all.
+   */
+  async groupsWith(labels: Readonly<Record<string, string>>): Promise<LabelledGroups> {
+    await this.#queue.ready();
+    const hasLabels = labelMatcher(labels);
+    const groups = new Map<string, LetterGroup>();
+    let [scanned, letters] = [0, 0];
+    let place: Place | undefined;
+    while (scanned < maxExamined) {
+      const places = await this.#placesBefore(place, endOfTimeMs - 1, '', idsPerRead);
+      scanned += places.length;
+      for (const { fingerprint, title, diedMs, labels: own } of await this.#mourn(places)) {
+        if (!hasLabels(own)) continue;
+        letters++;
+        mergeGroup(groups, { fingerprint, title, count: 1, firstMs: diedMs, lastMs: diedMs });
+      }
+      place = places.at(-1);
+      if (places.length < idsPerRead) break;
+    }
+    const complete = scanned < maxExamined || scanned === (await this.count());
+    return { groups: [...groups.values()].sort(byFrequency), letters, scanned, complete };
   }
 
   /**
@@ -214,6 +267,28 @@ export class DeadLetters {
     const answer = String(await read.partition.run('edit', { id, seen: read.packed, replacement }));
     if (answer === 'UNKNOWN') throw queueErrors.UNKNOWN_JOB({ queue: this.#queue.name, id });
     if (answer === 'CHANGED') throw queueErrors.EDIT_CONFLICT({ id });
+  }
+
+  /**
+   * Gives a letter other data and replays it, in one step: both, or neither. Refused as `edit` refuses, and with UNIQUE_KEY_TAKEN while
+   * another job holds its unique key.
+   */
+  async replayWith(letter: DeadLetter | string, data: unknown): Promise<void> {
+    const { payload, flags } = await this.#queue.prepare(data);
+    const id = typeof letter === 'string' ? letter : letter.id;
+    const read = typeof letter === 'string' ? await this.get(id) : letter;
+    if (!read) throw queueErrors.UNKNOWN_JOB({ queue: this.#queue.name, id });
+    const { link, keys } = read.partition;
+    const replacement = read.packedWith(payload, flags);
+    const operation = `amend:~${randomName()}`;
+    const answer = String(
+      await read.partition.run('amend', { operation, id, seen: read.packed, replacement }),
+    );
+    // Nobody comes back to it. What cannot be removed now is forgotten with the oldest.
+    await link.call('HDEL', [keys.replays, operation], { deadlineMs: 1_000 }).catch(() => {});
+    if (answer === 'UNKNOWN') throw queueErrors.UNKNOWN_JOB({ queue: this.#queue.name, id });
+    if (answer === 'CHANGED') throw queueErrors.EDIT_CONFLICT({ id });
+    if (answer === 'TAKEN') throw queueErrors.UNIQUE_KEY_TAKEN({ id });
   }
 
   /**
@@ -266,6 +341,32 @@ export class DeadLetters {
       }
     }
     return dropped;
+  }
+
+  async #mourn(places: readonly Place[]): Promise<Mourned[]> {
+    const replies = this.#queue.partitions.map(async (partition) => {
+      const ids = places.filter((place) => place.partition === partition.index).map(({ id }) => id);
+      if (ids.length === 0) return [];
+      return (await partition.run('mourn', { ids: pack(ids) })) as Buffer[][];
+    });
+    return (await Promise.all(replies)).flat().map(([, died, print, title, head]) => ({
+      diedMs: Number(died),
+      fingerprint: String(print),
+      title: String(title),
+      labels: unpackJob(head!).options?.m ?? {},
+    }));
+  }
+
+  async #addTrends(groups: readonly LetterGroup[]): Promise<void> {
+    const prints = pack(groups.map(({ fingerprint }) => fingerprint));
+    const nowMs = Math.floor(this.#queue.partitions[0]!.clock.nowMs());
+    const replies = await Promise.all(
+      this.#queue.partitions.map((partition) => partition.run('trend', { prints, nowMs })),
+    );
+    for (const [i, group] of groups.entries()) {
+      const parts = (replies as number[][][]).map((reply) => reply[i]!);
+      group.perHour = parts[0]!.map((_, hour) => sum(parts.map((part) => part[hour]!)));
+    }
   }
 
   async #move(script: 'replay' | 'discard', choice: LetterChoice, options: MoveOptions): Promise<MoveReport> {
@@ -379,7 +480,7 @@ async function* find(
   untilMs: number,
   withLetters: boolean,
 ): AsyncGenerator<Found[], void, undefined> {
-  const filter = readFilter(choice === 'all' || 'ids' in choice ? {} : choice);
+  const filter = readFilter(choice === 'all' ? {} : choice);
   const byIds = typeof choice === 'object' && 'ids' in choice;
   const pages = byIds ? pagesOfIds(partition, choice.ids) : pagesOfDeaths(partition, filter, untilMs);
   for await (const ids of pages) {
@@ -487,14 +588,16 @@ interface ReadyFilter {
   accepts: (letter: DeadLetter) => boolean;
 }
 
-function readFilter({ fingerprint, from, to, text, where }: LetterFilter): ReadyFilter {
+function readFilter({ fingerprint, from, to, text, labels, where }: LetterFilter): ReadyFilter {
+  const hasLabels = labelMatcher(labels);
   return {
     print: fingerprint ?? '',
     fromMs: readTime('from', from, 0),
     toMs: readTime('to', to, endOfTimeMs - 1),
-    looksInside: text !== undefined || where !== undefined,
+    looksInside: text !== undefined || labels !== undefined || where !== undefined,
     accepts: (letter) => {
       const { name, message } = letter.error;
+      if (!hasLabels(letter.labels)) return false;
       if (text !== undefined && !name.includes(text) && !message.includes(text)) return false;
       return where === undefined || where(letter);
     },
@@ -512,7 +615,7 @@ function readTime(option: string, value: Date | number | undefined, otherwise: n
 /** A filter whose conditions all turned out undefined is more likely a mistake than a wish to discard everything. */
 function checkChoice(choice: LetterChoice): void {
   if (choice === 'all') return;
-  const conditions = ['ids', 'fingerprint', 'from', 'to', 'text', 'where'] as const;
+  const conditions = ['ids', 'fingerprint', 'from', 'to', 'text', 'labels', 'where'] as const;
   const given = choice as Partial<Record<(typeof conditions)[number], unknown>>;
   if (conditions.some((name) => given[name] !== undefined)) return;
   throw queueErrors.OPTION_INVALID({
@@ -531,6 +634,10 @@ function decodeCursor(cursor: string): Place {
   if (!match)
     throw queueErrors.OPTION_INVALID({ option: 'cursor', value: cursor, allowed: 'that of the page before' });
   return { diedMs: Number(match[1]), partition: Number(match[2]), id: match[3]! };
+}
+
+function byFrequency(a: LetterGroup, b: LetterGroup): number {
+  return b.count - a.count || b.lastMs - a.lastMs;
 }
 
 function mergeGroup(groups: Map<string, LetterGroup>, part: LetterGroup): void {

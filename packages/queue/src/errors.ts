@@ -90,6 +90,11 @@ export const queueErrors = defineErrors({
       `Dead letter ${d.id} was changed by somebody else. Read it again before editing it.`,
     retryable: false,
   },
+  UNIQUE_KEY_TAKEN: {
+    message: (d: { id: string }) =>
+      `Dead letter ${d.id} stays dead: another job holds its unique key. Replay it when that job has ended.`,
+    retryable: true,
+  },
   LEASE_LOST: {
     message: (d: { session: string }) =>
       `Session ${d.session} was rescued: others run its jobs now. The outcome of what it was doing is unknown.`,

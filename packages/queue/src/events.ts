@@ -69,6 +69,45 @@ export async function* readEvents(
   }
 }
 
+/** Entries of the stream that are read with one call, and looked at for one job in each partition. */
+const entriesPerLook = 1_000;
+const maxEntriesLookedAt = 5_000;
+
+export interface JobEvents {
+  /** Oldest first. */
+  events: Pick<QueueEvent, 'type' | 'atMs'>[];
+  /** Entries of the stream that were looked at. */
+  scanned: number;
+  /** The whole stream was looked at; what it has let go is not known. */
+  complete: boolean;
+}
+
+/** What the stream says about one job, looking back through its newest 5,000 entries. Nothing while no stream is kept. */
+export async function readEventsOf(queue: AnyQueue, id: string): Promise<JobEvents> {
+  await queue.ready();
+  const found: JobEvents = { events: [], scanned: 0, complete: true };
+  for (const { link, keys } of queue.partitions) {
+    let before = '+';
+    for (let looked = 0; ;) {
+      const args = [keys.events, before, '-', 'COUNT', entriesPerLook];
+      const entries = (await link.call('XREVRANGE', args)) as Entry[];
+      for (const [entryId, fields] of entries) {
+        const { type, atMs, jobIds } = readEvent(entryId.toString(), fields);
+        if (jobIds.includes(id)) found.events.push({ type, atMs });
+      }
+      looked += entries.length;
+      found.scanned += entries.length;
+      if (entries.length < entriesPerLook) break;
+      before = `(${entries.at(-1)![0].toString()}`;
+      if (looked < maxEntriesLookedAt) continue;
+      found.complete = false;
+      break;
+    }
+  }
+  found.events.sort((a, b) => a.atMs - b.atMs);
+  return found;
+}
+
 type Entry = [id: Buffer, fields: Buffer[]];
 
 /** Resolves with the next events of one partition, or with none when the reading ends. Never rejects. */
@@ -113,4 +152,52 @@ function readEvent(id: string, fields: Buffer[]): Pick<QueueEvent, 'id' | 'type'
     jobIds: values.get('id')?.split(' ') ?? [],
     atMs: Number.parseInt(id, 10),
   };
+}
+
+export interface PastEvents {
+  events: QueueEvent[];
+  /** Behind the last of them. */
+  cursor: string;
+  /** Set when events may have been dropped that `after` had not seen yet: those since this time. */
+  gapSinceMs?: number;
+}
+
+/** The events behind a cursor, without waiting; without one there are none, and the cursor is where the stream ends now. */
+export async function eventsAfter(
+  queue: AnyQueue,
+  after: string | undefined,
+  limit = eventsPerRead,
+): Promise<PastEvents> {
+  await queue.ready();
+  if (after === undefined)
+    return { events: [], cursor: (await Promise.all(queue.partitions.map(lastId))).join() };
+  const positions = after.split(',');
+  const found = await Promise.all(
+    queue.partitions.map(async ({ link, keys }, i) => {
+      positions[i] ??= '0';
+      const position = positions[i];
+      // The place itself comes along while it is there; without it nobody knows what stood behind it.
+      const args = [keys.events, position === '0' ? '-' : position, '+', 'COUNT', limit + 1];
+      const entries = (await link.call('XRANGE', args)) as Entry[];
+      const isThere = position === '0' || String(entries[0]?.[0]) === position;
+      return {
+        index: i,
+        entries: isThere && position !== '0' ? entries.slice(1) : entries.slice(0, limit),
+        isThere,
+      };
+    }),
+  );
+  const lost = found
+    .filter(({ isThere }) => !isThere)
+    .map(({ index }) => Number.parseInt(positions[index]!, 10));
+  const events = found.flatMap(({ index, entries }) =>
+    entries.map(([id, fields]) => {
+      positions[index] = id.toString();
+      return { ...readEvent(id.toString(), fields), partition: index, cursor: positions.join() };
+    }),
+  );
+  // A stream that is gone begins anew.
+  for (const { index, entries, isThere } of found)
+    if (!isThere && entries.length === 0) positions[index] = '0';
+  return { events, cursor: positions.join(), ...(lost.length > 0 && { gapSinceMs: Math.min(...lost) }) };
 }

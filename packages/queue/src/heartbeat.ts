@@ -39,10 +39,19 @@ export interface Watched {
   backoff: object;
   /** Shared monotonic ms at which the earliest running job is out of time; 0 when there is none. */
   deadline: SharedArrayBuffer;
+  /** 1 when the worker drains, as it was told to, and nothing runs. */
+  drained: SharedArrayBuffer;
 }
 
 export type ToThread = { watch: Watched } | { forget: number };
-export type FromThread = { ready: true } | { lost: number; why: string };
+export type FromThread = { ready: true } | { lost: number; why: string } | { wished: number; drain: boolean };
+
+/** What is heard of a session. */
+export interface Listener {
+  onLost(why: string): void;
+  /** An operator wishes that nothing more be claimed, or no longer. Told when it changes. */
+  onDrain(wished: boolean): void;
+}
 
 export interface Beat {
   /** The thread is there. A session is opened after that: starting a thread on a busy machine may take a whole lease. */
@@ -50,6 +59,7 @@ export interface Beat {
   /** The session has been opened: renew it. */
   begin(): void;
   setDeadline(atMs: number): void;
+  setDrained(isDrained: boolean): void;
   stop(): void;
 }
 
@@ -59,7 +69,7 @@ export class Heartbeat {
   readonly #turned = new BigInt64Array(new SharedArrayBuffer(8));
   readonly #inside = new Uint8Array(new SharedArrayBuffer(1 + insideBytes));
   #insideName = '';
-  readonly #lost = new Map<number, (why: string) => void>();
+  readonly #listeners = new Map<number, Listener>();
   readonly #ticker: NodeJS.Timeout;
   readonly #ready: Promise<void>;
   #keys = 0;
@@ -88,20 +98,23 @@ export class Heartbeat {
     });
     this.#ready.catch(() => {});
     this.#thread.on('message', (message: FromThread) => {
-      if ('lost' in message) this.#lost.get(message.lost)?.(message.why);
+      if ('lost' in message) this.#listeners.get(message.lost)?.onLost(message.why);
+      if ('wished' in message) this.#listeners.get(message.wished)?.onDrain(message.drain);
     });
     this.#thread.on('error', (error) => {
       // Without a heartbeat every lease runs out: better to begin again than to work unseen.
       Heartbeat.#shared = undefined;
-      for (const lose of [...this.#lost.values()]) lose(`the heartbeat thread failed: ${error.message}`);
+      const why = `the heartbeat thread failed: ${error.message}`;
+      for (const listener of [...this.#listeners.values()]) listener.onLost(why);
     });
   }
 
-  watch(worker: AnyWorker, partition: Partition, session: string, onLost: (why: string) => void): Beat {
+  watch(worker: AnyWorker, partition: Partition, session: string, listener: Listener): Beat {
     const key = this.#keys++;
     const deadline = new BigInt64Array(new SharedArrayBuffer(8));
+    const drained = new Int32Array(new SharedArrayBuffer(4));
     const { defaults } = worker.queue;
-    this.#lost.set(key, onLost);
+    this.#listeners.set(key, listener);
     const watch: Watched = {
       key,
       target: partition.link.target,
@@ -113,6 +126,7 @@ export class Heartbeat {
       attempts: defaults.attempts,
       backoff: typeof defaults.backoff === 'function' ? defaultBackoff : defaults.backoff,
       deadline: deadline.buffer,
+      drained: drained.buffer,
     };
     return {
       ready: this.#ready,
@@ -124,10 +138,11 @@ export class Heartbeat {
           atMs === 0 ? 0n : sharedNowMs() + BigInt(Math.round(atMs - performance.now())),
         );
       },
+      setDrained: (isDrained) => void Atomics.store(drained, 0, isDrained ? 1 : 0),
       stop: () => {
-        this.#lost.delete(key);
+        this.#listeners.delete(key);
         this.#send({ forget: key });
-        if (this.#lost.size === 0) this.#end();
+        if (this.#listeners.size === 0) this.#end();
       },
     };
   }

@@ -51,21 +51,27 @@ void guard();
 async function renew(watched: Watched, stopped: AbortSignal): Promise<void> {
   const { session, leaseMs, key } = watched;
   const link = linkTo(watched);
+  const isDrained = new Int32Array(watched.drained);
+  let wished = false;
   while (!stopped.aborted) {
     try {
       failPoint('beat.due');
       const reply = (await link.run(
         scripts.renew,
         keysOf(watched),
-        { session, leaseMs },
+        { session, leaseMs, drained: Atomics.load(isDrained, 0) },
         { deadlineMs: leaseMs },
-      )) as Buffer[];
+      )) as [Buffer, number, number];
       failPoint('beat.replied');
-      const status = reply[0]!.toString();
+      const status = reply[0].toString();
       if (status !== 'OK' && !stopped.aborted) {
         const message: FromThread = { lost: key, why: status };
         parentPort!.postMessage(message);
         return;
+      }
+      if (wished !== (reply[2] === 1)) {
+        wished = !wished;
+        parentPort!.postMessage({ wished: key, drain: wished } satisfies FromThread);
       }
     } catch (error) {
       // Redis is away. Nobody can renew then, and everybody gets a fresh lease when it is back.

@@ -10,6 +10,7 @@ export type { Backoff } from './backoff.js';
 export type {
   DeadLetter,
   DeadLetters,
+  LabelledGroups,
   LetterChoice,
   LetterFilter,
   LetterGroup,
@@ -18,19 +19,24 @@ export type {
   MoveReport,
   Retention,
 } from './dead.js';
-export type { Schedule, ScheduleOptions, Schedules } from './schedule.js';
+export type { Schedule, ScheduleOptions, SchedulePage, Schedules } from './schedule.js';
 export type { ScheduleSpec } from './cron.js';
 export type { JobState, JobView, MinuteStats, Percentiles, QueueCounts } from './inspect.js';
 export type { BrowseOptions, JobGlance, JobPage } from './browse.js';
-export type { Crew, CrewMember } from './crew.js';
+export type { RetryOptions, RetryPage, WaitingRetry } from './retries.js';
+export { behindAll } from './places.js';
+export type { TimePlace } from './places.js';
+export type { AttemptRecord } from './history.js';
+export { labelMatcher } from './labels.js';
+export type { Crew, CrewMember, DrainState } from './crew.js';
 export type { RateLimit, Rules } from './rules.js';
 export { readRules } from './rules.js';
 export { listQueues } from './registry.js';
 export type { ListedQueue } from './registry.js';
 export { createChain } from './chain.js';
 export type { ChainNode, CreatedChain } from './chain.js';
-export { readEvents } from './events.js';
-export type { QueueEvent, ReadEventsOptions } from './events.js';
+export { eventsAfter, readEvents, readEventsOf } from './events.js';
+export type { JobEvents, PastEvents, QueueEvent, ReadEventsOptions } from './events.js';
 export type { ChildJob } from './children.js';
 export { prometheusText } from './prometheus.js';
 export { queueErrors } from './errors.js';

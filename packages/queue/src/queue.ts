@@ -11,13 +11,13 @@ import type { BrowseOptions, JobPage } from './browse.js';
 import type { NewJob } from './call.js';
 import { deliverNotices, dependOn } from './chain.js';
 import { DeadLetters } from './dead.js';
-import { readCrew } from './crew.js';
-import type { Crew } from './crew.js';
+import { drainWorker, readCrew } from './crew.js';
+import type { Crew, DrainState } from './crew.js';
 import { closeDurability, confirmCopies } from './durability.js';
 import { queueErrors } from './errors.js';
 import { IdMaker, stemOf } from './ids.js';
 import { countJobs, lookAtJob, readDependents, readMinutes, waitForEnd } from './inspect.js';
-import type { JobView, MinuteStats, QueueCounts } from './inspect.js';
+import type { JobState, JobView, MinuteStats, QueueCounts } from './inspect.js';
 import { toJson, writeEach } from './json.js';
 import { defaultPrefix, partitionKeys } from './keys.js';
 import { checkCount, checkMs, plainOptions, prepareOptions } from './options.js';
@@ -26,6 +26,8 @@ import { flag } from './packed.js';
 import { Partition, RedisClock, partitionOf } from './partition.js';
 import { Producer } from './producer.js';
 import { enlist, forget } from './registry.js';
+import { findRetries } from './retries.js';
+import type { RetryOptions, RetryPage } from './retries.js';
 import { changeRules } from './rules.js';
 import type { Rules } from './rules.js';
 import { Schedules } from './schedule.js';
@@ -223,6 +225,15 @@ export class Queue<Data = unknown, Result = unknown> {
     return readCrew(this.partitions, options.limit);
   }
 
+  /**
+   * Lets the worker with this session claim nothing more, with its next renewal; running jobs end, then it stays idle. `false` takes that
+   * back. Returns the state of the wish, `working` when there is none, or null when nobody has this session.
+   */
+  async drain(session: string, wished = true): Promise<DrainState | 'working' | null> {
+    await this.ready();
+    return drainWorker(this.partitions, session, wished);
+  }
+
   /** Resolves with the result once the job is done; rejects when it dies or is cancelled. Needs `keepResultMs` or an own id. */
   async result(id: string, options: { timeoutMs?: number } = {}): Promise<Result> {
     await this.ready();
@@ -242,6 +253,21 @@ export class Queue<Data = unknown, Result = unknown> {
       }
     }
     return null;
+  }
+
+  /** A delayed job, one that waits for its next attempt included, is due now. Returns the state that the job was found in, or null. */
+  async retryNow(id: string): Promise<JobState | null> {
+    await this.ready();
+    for (const partition of this.#likelyPartitions(id)) {
+      if (String(await partition.run('hasten', { id })) === 'HASTENED') return 'delayed';
+    }
+    return (await lookAtJob(this.#likelyPartitions(id), id))?.state ?? null;
+  }
+
+  /** Jobs that failed and wait for their next attempt, soonest first; bounded, and the page says so. */
+  async retries(options: RetryOptions = {}): Promise<RetryPage> {
+    await this.ready();
+    return findRetries(this.partitions, options);
   }
 
   /** No job is claimed until `resume`; running ones go on. */

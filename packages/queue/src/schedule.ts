@@ -20,10 +20,12 @@ import { failPoint, isSluiceError } from '@sluice/base';
 import { checkSchedule, nextTick, ticksBetween } from './cron.js';
 import type { ScheduleSpec } from './cron.js';
 import { queueErrors } from './errors.js';
-import { checkName, defaultRememberMs, prepareOptions } from './options.js';
+import { checkCount, checkName, defaultRememberMs, prepareOptions } from './options.js';
 import type { AddOptions } from './options.js';
 import { flag, headerBytes, writeHeader } from './packed.js';
 import type { Partition } from './partition.js';
+import { placesAfter } from './places.js';
+import type { TimePlace } from './places.js';
 import type { Queue } from './queue.js';
 import { Packer, pack } from './wire.js';
 
@@ -44,6 +46,7 @@ const fullPauseMs = 500;
 const minRememberMs = 60_000;
 /** The id of a job is the name, an @ and 13 digits or more; an id has at most 256 bytes. */
 const maxNameBytes = 200;
+const maxPageSchedules = 1_000;
 
 export type MissedPolicy = 'skip' | 'once' | 'all';
 
@@ -73,6 +76,12 @@ export interface Schedule<Data> {
   endMs: number | undefined;
   /** The next tick; null when there is none. */
   nextMs: number | null;
+}
+
+export interface SchedulePage<Data> {
+  items: (Schedule<Data> & { place: TimePlace })[];
+  /** Where it stopped; null at the end. */
+  end: TimePlace | null;
 }
 
 type Times = ScheduleSpec & { startMs?: number; endMs?: number };
@@ -165,6 +174,28 @@ export class Schedules<Data = unknown> {
       }
     }
     return schedules.sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** Schedules by their next tick, soonest first, a bounded number at once; those that will never tick again are left out. */
+  async page(options: { limit?: number; after?: TimePlace } = {}): Promise<SchedulePage<Data>> {
+    const { limit = 100, after = { atMs: 0, partition: -1, id: '' } } = options;
+    checkCount('limit', limit, maxPageSchedules);
+    await this.#queue.ready();
+    const { partitions } = this.#queue;
+    const places = await placesAfter(partitions, 'ticks', after, limit);
+    const specs = new Map<TimePlace, string>();
+    const read = async ({ index, link, keys }: Partition) => {
+      const here = places.filter(({ partition }) => partition === index);
+      if (here.length === 0) return;
+      const found = await link.call('HMGET', [keys.schedules, ...here.map(({ id }) => id)]);
+      (found as (Buffer | null)[]).forEach((spec, i) => spec && specs.set(here[i]!, String(spec)));
+    };
+    await Promise.all(partitions.map(read));
+    const items = places.flatMap((place) => {
+      const spec = specs.get(place);
+      return spec === undefined ? [] : [{ ...toSchedule<Data>(place.id, spec, place.atMs), place }];
+    });
+    return { items, end: places.length < limit ? null : places.at(-1)! };
   }
 
   /**

@@ -57,11 +57,18 @@ export const scripts = {
   open: loadScript(
     folder,
     'open',
-    ['cfg', 'sessions', 'rescuing', 'active'],
-    ['session', 'leaseMs', 'description'],
+    ['cfg', 'sessions', 'rescuing', 'active', 'lanes'],
+    ['session', 'leaseMs', 'description', 'draining'],
     ['lease'],
   ),
-  renew: loadScript(folder, 'renew', ['cfg', 'sessions'], ['session', 'leaseMs'], ['lease']),
+  renew: loadScript(
+    folder,
+    'renew',
+    ['cfg', 'sessions', 'lanes'],
+    ['session', 'leaseMs', 'drained'],
+    ['lease'],
+  ),
+  drain: loadScript(folder, 'drain', ['sessions', 'active', 'lanes'], ['session', 'worker', 'wished']),
   close: loadScript(
     folder,
     'close',
@@ -132,6 +139,8 @@ export const scripts = {
     ['id', 'keepMs'],
     ['place', 'finish', 'bale', 'sheaf'],
   ),
+  hasten: loadScript(folder, 'hasten', ['delayed', 'wake'], ['id']),
+  retries: loadScript(folder, 'retries', ['jobs', 'tries'], ['ids', 'previewBytes', 'maxBytes']),
   rule: loadScript(
     folder,
     'rule',
@@ -149,6 +158,8 @@ export const scripts = {
     ['ids', 'maxBytes'],
   ),
   causes: loadScript(folder, 'causes', ['deadGroup', 'deadGroups', 'deadTitles'], ['prints']),
+  mourn: loadScript(folder, 'mourn', ['jobs', 'dead', 'deadInfo', 'deadTitles'], ['ids']),
+  trend: loadScript(folder, 'trend', ['deadGroup'], ['prints', 'nowMs']),
   replay: loadScript(
     folder,
     'replay',
@@ -191,6 +202,24 @@ export const scripts = {
     ['cfg', 'jobs', 'wake', ...waits, 'delayed', ...groupKeys, ...endKeys, ...deadKeys, ...traceKeys],
     ['limit'],
     ['place', 'finish'],
+  ),
+  amend: loadScript(
+    folder,
+    'amend',
+    [
+      'cfg',
+      'jobs',
+      'wake',
+      ...waits,
+      'delayed',
+      ...groupKeys,
+      ...endKeys,
+      ...deadKeys,
+      ...traceKeys,
+      'replays',
+    ],
+    ['operation', 'id', 'seen', 'replacement'],
+    ['place', 'finish', 'operation'],
   ),
   edit: loadScript(folder, 'edit', ['jobs', 'dead'], ['id', 'seen', 'replacement']),
   unblock: loadScript(
@@ -269,7 +298,7 @@ export const scripts = {
     ['bale', 'sheaf'],
   ),
   glance: loadScript(folder, 'glance', ['jobs', 'results'], ['ids', 'maxBytes'], ['bale']),
-  crew: loadScript(folder, 'crew', ['sessions', 'active'], ['limit'], ['bale', 'sheaf']),
+  crew: loadScript(folder, 'crew', ['sessions', 'active', 'lanes'], ['limit'], ['bale', 'sheaf']),
   count: loadScript(
     folder,
     'count',

@@ -11,6 +11,7 @@ import { ChildPool } from './children.js';
 import { Claimer } from './claimer.js';
 import { queueErrors } from './errors.js';
 import { Heartbeat } from './heartbeat.js';
+import { randomName } from './ids.js';
 import { GiveUp, isOutcome } from './outcome.js';
 import type { Outcome } from './outcome.js';
 import { LatencyTally, encodeResult } from './inspect.js';
@@ -143,6 +144,12 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #lastTallyMs = 0;
   #ticksAsleep = 0;
   #drained: (() => void)[] = [];
+  /** The same in all sessions of this worker. */
+  readonly #id = randomName();
+  /** Those whose sessions an operator wishes to drain. */
+  readonly #draining = new Set<Claimer>();
+  /** @internal It drains, and nothing runs. */
+  isDrained = false;
 
   constructor(
     queue: Queue<Data, Result>,
@@ -197,11 +204,17 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     return this.#runs.size;
   }
 
+  /** An operator wishes that it claim nothing more: see `queue.drain`. */
+  get isDraining(): boolean {
+    return this.#draining.size > 0;
+  }
+
   // What claimers ask and tell.
 
   /** @internal At least 65 bytes: see open.lua. */
   get description(): string {
     const about = {
+      id: this.#id,
       name: this.name,
       host: hostname(),
       pid: process.pid,
@@ -213,12 +226,13 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   /** @internal A slot is free, or will be if a claim under way brings nothing. */
   hasRoom(): boolean {
-    return this.#state === 'running' && this.#runs.size < this.#slots;
+    return this.#state === 'running' && !this.isDraining && this.#runs.size < this.#slots;
   }
 
   /** @internal How many jobs a claimer may claim now: hungry partitions share what is free, or take turns if it is too little. */
   claimable(claimer: Claimer, ahead: boolean): number {
-    if (this.#state !== 'running' || this.#aloneRuns > 0 || this.#mayGetSuspect()) return 0;
+    if (this.#state !== 'running' || this.isDraining || this.#aloneRuns > 0 || this.#mayGetSuspect())
+      return 0;
     if (this.#nursing && this.#runs.size > 0) return 0;
     const slots = ahead && this.isQuick() ? this.#slots * claimedAhead : this.#slots;
     const free = Math.max(0, slots - this.#runs.size - this.#reserved);
@@ -363,6 +377,36 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     if (this.#drained.length === 0 || !this.#isQuiet()) return;
     for (const resolve of this.#drained.splice(0)) resolve();
     this.emit('drained');
+  }
+
+  /**
+   * @internal The wish of an operator, which one of the sessions heard of. What runs goes on to its end, and the duties that workers do
+   * for each other go on too.
+   */
+  drain(claimer: Claimer, wished: boolean): void {
+    const before = this.isDraining;
+    if (wished) this.#draining.add(claimer);
+    else this.#draining.delete(claimer);
+    if (this.isDraining === before) return;
+    const what = wished ? 'an operator drains this worker' : 'this worker claims again';
+    this.logger.info({ queue: this.queue.name, worker: this.name }, what);
+    if (wished) return void this.#sayWhenDrained();
+    this.#setDrained(false);
+    for (const each of this.#claimers) each.look();
+  }
+
+  #setDrained(isDrained: boolean): void {
+    this.isDrained = isDrained;
+    for (const claimer of this.#claimers) claimer.setDrained(isDrained);
+  }
+
+  async #sayWhenDrained(): Promise<void> {
+    const isQuietAlready = this.#isQuiet();
+    await this.idle();
+    if (!this.isDraining) return;
+    this.#setDrained(true);
+    // Otherwise it was said by `checkDrained`.
+    if (isQuietAlready) this.emit('drained');
   }
 
   async #start(): Promise<void> {

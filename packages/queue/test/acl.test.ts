@@ -66,7 +66,7 @@ const scriptsOf: Record<Role, (keyof typeof all)[]> = {
       'expire',
     ] as const),
     ...(['cancel', 'unblock', 'look', 'ask', 'count', 'schedule', 'unschedule', 'due'] as const),
-    ...(['browse', 'glance', 'crew'] as const),
+    ...(['browse', 'glance', 'crew', 'drain', 'hasten', 'retries', 'amend', 'mourn', 'trend'] as const),
   ],
 };
 

@@ -43,7 +43,8 @@ async function end(queue: Queue, id: string, outcome: 'done' | 'dead', result = 
   await link.call('LREM', [keys.wait3, 1, id]);
   await link.call('ZREM', [keys.delayed, id]);
   const session = `test-${id}`;
-  await partition.run('open', { session, leaseMs: 10_000, description: '{}'.padEnd(80) });
+  const description = '{}'.padEnd(80);
+  await partition.run('open', { session, leaseMs: 10_000, description, draining: '0' });
   await link.call('HSET', [keys.active + session, id, '1']);
   const detail = JSON.stringify({ name: 'Error', message: 'broken', stack: '' });
   const item = [id, '1', outcome, 0, result, '', outcome === 'dead' ? detail : '', 'print', 'title'];

@@ -57,6 +57,21 @@ export async function runCycle({ producer, worker, operator }: Parts): Promise<v
   await operator.dead.discard({ ids: [letters[1]!.id] });
   assert.equal((await seen.reach(9)).at(-1), 'edited');
 
+  // Hastened, drained, replayed with other data.
+  await producer.add('retried', { id: 'again', backoff: { type: 'fixed', delayMs: 3_600_000 } });
+  await waitUntil('it failed once', async () => (await operator.retries()).items.length === 1);
+  assert.equal(await operator.retryNow('again'), 'delayed');
+  await waitUntil('it ran again', async () => (await producer.job('again'))?.state === 'done');
+  const { members } = await operator.crew();
+  assert.equal(await operator.drain(members[0]!.session), 'asked');
+  assert.equal(await operator.drain(members[0]!.session, false), 'working');
+  broken = true;
+  await producer.add('dies', { id: 'amended', labels: { tenant: 'a' } });
+  await waitUntil('it is dead', async () => (await operator.dead.groupsWith({ tenant: 'a' })).letters === 1);
+  assert.equal((await operator.dead.groups({ trend: true }))[0]!.perHour?.length, 24);
+  await operator.dead.replayWith('amended', 'well');
+  await waitUntil('it has run', () => seen.items.includes('well'));
+
   // Chained and scheduled.
   const first = await producer.add('first', { delayMs: 50 });
   const after = await producer.add('after', { after: [first], ...kept });
@@ -68,6 +83,7 @@ export async function runCycle({ producer, worker, operator }: Parts): Promise<v
   await waitUntil('the chain has run', () => seen.items.includes('b'));
   await producer.schedules.set('often', { everyMs: 100 }, 'tick');
   assert.equal((await producer.schedules.list()).length, 1);
+  assert.equal((await operator.schedules.page()).items.length, 1);
   await waitUntil('it ticked', () => seen.items.includes('tick'));
   await producer.schedules.remove('often');
 
@@ -113,4 +129,5 @@ export async function runCycle({ producer, worker, operator }: Parts): Promise<v
   assert.ok((await operator.minutes()).length > 0);
   assert.equal((await operator.counts()).dead, 0);
   await working.stop();
+  assert.equal(await operator.forget(), true);
 }

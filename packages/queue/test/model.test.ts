@@ -51,6 +51,7 @@ interface Property {
 const sessions = {
   open: 3,
   renew: 3,
+  drain: 1,
   close: 2,
   leaseEnds: 2,
   rescue: 3,
@@ -74,7 +75,7 @@ const plain = {
   ...faults,
 };
 const producers = { addEach: 20, repeatUnderItsName: 3, forgetProducer: 1, push: 3, takeInbox: 3 };
-const memories = { dueComes: 6, uniqueEnds: 2, memoryEnds: 3, sweep: 3, nurseTires: 1 };
+const memories = { dueComes: 6, hasten: 3, uniqueEnds: 2, memoryEnds: 3, sweep: 3, nurseTires: 1 };
 const special = { ...plain, ...producers, ...memories, note: 3 };
 const limited = { ...special, rule: 8, windowMoves: 4, groupWindowMoves: 4, cancelGroup: 2 };
 const letters = {
@@ -82,6 +83,7 @@ const letters = {
   replay: 3,
   discard: 2,
   edit: 3,
+  amend: 3,
   retain: 2,
   expire: 2,
   lettersAge: 1,
@@ -136,6 +138,7 @@ const answers: Partial<Record<keyof typeof scripts, string>> = {
   intake: 'OK REPEAT STALE ADDED',
   open: 'OK USED',
   renew: 'OK EXPIRED LEASE_LOST',
+  drain: 'asked draining drained',
   close: 'CLOSED BUSY LEASE_LOST',
   rescue: 'RESCUED GRACE NONE',
   claim: 'OK REPEAT STALE LEASE_LOST SPLIT 1 2 4 8 16 32 64 128 256',
@@ -145,6 +148,8 @@ const answers: Partial<Record<keyof typeof scripts, string>> = {
   note: 'OK ALREADY LEASE_LOST',
   cancel: 'UNKNOWN ENDED waiting delayed blocked active dead',
   edit: 'EDITED UNKNOWN CHANGED',
+  amend: 'REPLAYED UNKNOWN CHANGED TAKEN',
+  hasten: 'HASTENED ELSEWHERE',
   depend: 'WAITING UNKNOWN done cancelled dead',
   unblock: 'RELEASED CANCELLED WAITING UNKNOWN',
   chainKeep: 'KEPT KNOWN',
@@ -156,8 +161,8 @@ const answers: Partial<Record<keyof typeof scripts, string>> = {
   look: 'waiting delayed blocked active done dead cancelled',
 };
 
-/** They only read, and have tests of their own (browse.test.ts). */
-const testedElsewhere = ['browse', 'glance', 'crew'];
+/** They only read, and have tests of their own (browse, retries and dead). */
+const testedElsewhere = ['browse', 'glance', 'crew', 'retries', 'mourn', 'trend'];
 
 /** What can happen to a bale. All of it has to happen. */
 const fates: BaleFate[] = [

@@ -153,13 +153,15 @@ test('a suspect runs alone on a worker that wakes up to many jobs at once', asyn
   await queue.add('suspect');
   const partition = queue.partitions[0]!;
   const description = JSON.stringify({ name: 'w' }).padEnd(80);
-  const open = (session: string) => partition.run('open', { session, leaseMs: 300, description });
+  const open = (session: string) =>
+    partition.run('open', { session, leaseMs: 300, description, draining: '0' });
   await open('dies');
   const acks = { list: pack(['#', '#0']), runs: pack([]), whole: '0', tie: '0' };
   await partition.run('claim', { session: 'dies', lane: '#0', seq: 1, want: 1, ...acks, idle: '0' });
   await open('lives');
   await eventually(async () => {
-    await partition.run('renew', { session: 'lives', leaseMs: 300 }); // Somebody renews: this is no outage.
+    // Somebody renews: this is no outage.
+    await partition.run('renew', { session: 'lives', leaseMs: 300, drained: '0' });
     return (
       String(((await partition.run('rescue', { leaseMs: 300, chunk: 10 })) as Buffer[])[0]) === 'RESCUED'
     );

@@ -115,6 +115,10 @@ export const recordsErrors = defineErrors({
       `The result "${d.result}" was delivered before and said something else. Give each result an id of its own.`,
     retryable: false,
   },
+  TOO_MANY_WEBHOOKS: {
+    message: (d: { limit: number }) => `At most ${d.limit} webhooks are allowed. Delete one first.`,
+    retryable: false,
+  },
   IDEMPOTENCY_IN_PROGRESS: {
     message: (d: { upload: string }) =>
       `The same request is still under way as upload ${d.upload}. Wait until it has ended.`,

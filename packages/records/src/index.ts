@@ -37,3 +37,5 @@ export type {
 } from './model.js';
 export { canonicalJson, type JsonObject, type JsonValue } from './canonicalJson.js';
 export type { NewVerification, TakenVerification, Verification, Verifications } from './verifications.js';
+export type { NewWebhook, WebhookChange, WebhookRecord, Webhooks } from './webhooks.js';
+export type { SealedSecret } from './schema.js';

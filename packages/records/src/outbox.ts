@@ -51,6 +51,13 @@ export class Outbox {
     return row as OutboxState;
   }
 
+  /** How many events of one node wait to be published. */
+  async waitingFor(nodeId: string): Promise<number> {
+    const sql = 'SELECT count(*)::int AS waiting FROM outbox WHERE node_id = $1';
+    const [row] = await this.database.query('look at the outbox', sql, [nodeId]);
+    return (row as { waiting: number }).waiting;
+  }
+
   /** The leadership, or undefined while another process has it. `onWake` is called when something may have been written. */
   async lead(onWake: () => void): Promise<Leadership | undefined> {
     const client = await this.database.connectAlone('sluice relay', LEADER_QUERY_MS);

@@ -8,6 +8,7 @@ import { Nodes } from './nodes.js';
 import { Outbox } from './outbox.js';
 import { Uploads } from './uploads.js';
 import { Verifications } from './verifications.js';
+import { Webhooks } from './webhooks.js';
 
 const CHECK_LIMIT_MS = 2_000;
 
@@ -35,6 +36,7 @@ export class Records {
   readonly doomed: Doomed;
   readonly outbox: Outbox;
   readonly verifications: Verifications;
+  readonly webhooks: Webhooks;
 
   constructor(
     private readonly database: Database,
@@ -47,6 +49,7 @@ export class Records {
     this.nodes = new Nodes(database, nudge, onChange);
     this.uploads = new Uploads(database, nudge, onChange, this.drives);
     this.doomed = new Doomed(database);
+    this.webhooks = new Webhooks(database);
     this.verifications = new Verifications(database, nudge, onChange);
   }
 

@@ -9,6 +9,7 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type Generated,
+  type JSONColumnType,
 } from 'kysely';
 import type { JsonObject } from './canonicalJson.js';
 
@@ -70,6 +71,23 @@ export interface VerificationRow {
   decision: string | null;
   metadata: JsonObject;
   received_at: Moment;
+}
+
+export interface WebhookRow {
+  id: string;
+  tenant: string;
+  url: string;
+  topics: string[];
+  secrets: JSONColumnType<SealedSecret[], string, string>;
+  active: boolean;
+  created_at: Generated<Moment>;
+  updated_at: Generated<Moment>;
+}
+
+export interface SealedSecret {
+  sealed: string;
+  /** Absent: until it is replaced. */
+  endsAt?: string;
 }
 
 export interface UploadRow {
@@ -146,6 +164,7 @@ export interface Tables {
   usage: UsageRow;
   doomed_objects: DoomedRow;
   verifications: VerificationRow;
+  webhooks: WebhookRow;
 }
 
 /** Builds questions; `Database` asks them, because it knows about deadlines and lost connections. */

@@ -239,6 +239,43 @@ export class Uploads {
     return (await this.database.ask('list open uploads', question)).map(toUpload);
   }
 
+  /** How many uploads are open, of all tenants. */
+  async countOpen(): Promise<number> {
+    const question = build
+      .selectFrom('uploads')
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+      .where('status', '=', 'OPEN');
+    const [row] = await this.database.ask('count open uploads', question);
+    return Number(row!.count);
+  }
+
+  /**
+   * Uploads that are open now, of one tenant or of all, the newest first, page by page: `before` is the last one of the page before.
+   */
+  async pageOfOpen({
+    tenant,
+    limit,
+    before,
+  }: {
+    tenant?: string;
+    limit: number;
+    before?: { createdAt: Date; id: string };
+  }): Promise<UploadRecord[]> {
+    // A Date has milliseconds, PostgreSQL has microseconds: what is compared must be what was told.
+    const created = sql<Date>`date_trunc('milliseconds', created_at)`;
+    let question = build
+      .selectFrom('uploads')
+      .selectAll()
+      .where('status', '=', 'OPEN')
+      .orderBy(created, 'desc')
+      .orderBy('id', 'desc')
+      .limit(Math.min(checkCount('limit', limit), LARGEST_LIST));
+    if (tenant !== undefined) question = question.where('tenant', '=', tenant);
+    if (before)
+      question = question.where(sql<boolean>`(${created}, id) < (${before.createdAt}, ${before.id})`);
+    return (await this.database.ask('list open uploads', question)).map(toUpload);
+  }
+
   /** Removes uploads that ended so long ago, the oldest first, and says how many; at most as many as one transaction should. */
   async prune({ endedMs, limit }: { endedMs: number; limit: number }): Promise<number> {
     const most = Math.min(checkCount('limit', limit), LARGEST_LIST);

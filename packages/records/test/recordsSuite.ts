@@ -717,6 +717,31 @@ export function recordsSuite(
       assert.ok(!(await records.uploads.listOpen({ olderThan: new Date(0), limit: 10 })).length);
     });
 
+    test('uploads under way are paged from the newest, of one tenant or of all, and counted', async () => {
+      const tenant = await newDrive();
+      const ids: string[] = [];
+      for (const path of ['a', 'b', 'c', 'd', 'e'])
+        ids.unshift((await records.uploads.begin(beginning(tenant, path))).upload.id);
+      const seen: string[] = [];
+      for (let before: { createdAt: Date; id: string } | undefined; ;) {
+        const page = await records.uploads.pageOfOpen({ tenant, limit: 2, ...(before && { before }) });
+        seen.push(...page.map(({ id }) => id));
+        before = page.at(-1);
+        if (!before) break;
+      }
+      assert.deepEqual(seen, ids);
+      const newest = await records.uploads.pageOfOpen({ limit: 1_000 });
+      assert.ok(ids.every((id) => newest.some((one) => one.id === id)));
+      assert.ok((await records.uploads.countOpen()) >= 5);
+    });
+
+    test('the outbox tells how many events of one node wait', async () => {
+      const tenant = await newDrive();
+      const { node } = await records.uploads.storeWhole(whole(tenant, 'waits'));
+      assert.ok((await records.outbox.waitingFor(node!.id)) > 0);
+      assert.equal(await records.outbox.waitingFor('00000000-0000-4000-8000-000000000000'), 0);
+    });
+
     test('one tenant sees nothing of another', async () => {
       const [tenant, other] = [await newDrive(), await newDrive()];
       const { upload, node } = await records.uploads.storeWhole(whole(tenant, 'secret'));

@@ -2,6 +2,7 @@
 export { notFound, rest, routes } from './rest.js';
 export type { RestOptions } from './rest.js';
 export { EventStream } from './eventStream.js';
+export { nodeView } from './nodeRoutes.js';
 export { serverOptions } from './serverOptions.js';
 export type { Call, JsonSchema, Route } from './route.js';
 export { restErrors } from './errors.js';

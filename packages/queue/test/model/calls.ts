@@ -48,6 +48,11 @@ interface Judges {
   reads?: true;
 }
 
+/** Two workers have all the sessions. */
+export function workerOf(session: string): string {
+  return `w${Number(session.slice(-1)) % 2}`;
+}
+
 export class Calls {
   readonly link: RedisLink;
   readonly partition: Partition;
@@ -160,26 +165,37 @@ export class Calls {
 
   // ── Sessions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  open(session: string): Promise<unknown> {
-    const description = JSON.stringify({ name: `worker of ${session}` }).padEnd(80);
+  open(session: string, draining = false): Promise<unknown> {
+    const about = { id: workerOf(session), name: `worker of ${session}` };
+    const description = JSON.stringify(about).padEnd(80);
     return this.#run(
       'open',
-      { session, leaseMs, description },
+      { session, leaseMs, description, draining: draining ? '1' : '0' },
       {
-        foretell: (model, now, reply) => model.open(session, leaseMs, description, timeIn(now, reply, 1)),
+        foretell: (model, now, reply) =>
+          model.open(session, leaseMs, description, draining, timeIn(now, reply, 1)),
         hear: (ledger, reply) => word(reply) === 'OK' && ledger.opened(session),
       },
     );
   }
 
-  renew(session: string): Promise<unknown> {
+  renew(session: string, drained = false): Promise<unknown> {
     return this.#run(
       'renew',
-      { session, leaseMs },
+      { session, leaseMs, drained: drained ? '1' : '0' },
       {
-        foretell: (model, now, reply) => model.renew(session, leaseMs, timeIn(now, reply, 1)),
+        foretell: (model, now, reply) => model.renew(session, leaseMs, drained, timeIn(now, reply, 1)),
         hear: (ledger, reply, nowMs) => word(reply) === 'OK' && ledger.renewed(session, nowMs),
       },
+    );
+  }
+
+  /** The session that is meant, or the worker. */
+  drain(session: string, worker: string, wished: boolean): Promise<unknown> {
+    return this.#run(
+      'drain',
+      { session, worker, wished: wished ? '1' : '0' },
+      { foretell: (model) => model.drain(session, worker, wished) },
     );
   }
 
@@ -324,6 +340,10 @@ export class Calls {
     );
   }
 
+  hasten(id: string): Promise<unknown> {
+    return this.#run('hasten', { id: bytes(id) }, { foretell: (model, now) => model.hasten(id, now) });
+  }
+
   // ── Dead letters ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   replay(operation: string, ids: string[]): Promise<unknown> {
@@ -363,6 +383,23 @@ export class Calls {
         return reply;
       },
     };
+  }
+
+  amend(operation: string, id: string, seen: string, replacement: ModelJob): Promise<unknown> {
+    const [old, other] = [bytes(seen), bytes(packedOf(replacement))];
+    return this.#run(
+      'amend',
+      { operation, id: bytes(id), seen: old, replacement: other },
+      {
+        foretell: (model, now) => {
+          const wasDead = model.dead.has(id);
+          const reply = model.amend(operation, id, seen, copy(replacement), now);
+          // A repetition says the same and changes nothing.
+          if (wasDead && !model.dead.has(id)) this.ledger.edited(id, replacement.payload);
+          return reply;
+        },
+      },
+    );
   }
 
   edit(id: string, seen: string, replacement: ModelJob): Promise<unknown> {

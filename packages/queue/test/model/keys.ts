@@ -181,13 +181,14 @@ function activeFields(state: State, { live, description, lanes, active }: Sessio
   return fields;
 }
 
-function laneFields({ said, cancelled, worker }: Session): Map<string, Foretold> {
+function laneFields({ said, cancelled, worker, drain }: Session): Map<string, Foretold> {
   const fields = new Map<string, Foretold>();
   for (const [lane, answer] of said) {
     fields.set(lane, packed([answer.seq, answer.refused, answer.special, answer.cancelled]));
   }
   if (cancelled.length > 0) fields.set('cancelled', packed(cancelled));
   if (worker !== undefined) fields.set('worker', worker);
+  if (drain !== undefined) fields.set('drain', drain);
   return fields;
 }
 

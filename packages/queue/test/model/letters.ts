@@ -48,6 +48,21 @@ define<{ letter: number; payload: number; conflict: boolean; copies: number }>(
   },
 );
 
+define<{ letter: number; payload: number; conflict: boolean; operation: number; copies: number }>(
+  'amend',
+  { letter: number, payload, conflict: sometimes(4), operation: number, copies: fc.nat(1) },
+  async (world, { letter, payload, conflict, operation, copies }) => {
+    const { dead, jobs } = world.model;
+    const id = pick([...(dead.size > 0 ? dead : jobs).keys()], letter);
+    const job = id === undefined ? undefined : world.model.jobs.get(id);
+    if (!job) return;
+    const seen = conflict ? `${packedOf(job)}!` : packedOf(job);
+    const replacement = { ...job, payload: makePayload(payload).payload };
+    const name = `amend:${operation}`;
+    await world.send('amend', () => world.calls.amend(name, job.id, seen, replacement), copies);
+  },
+);
+
 define<{ maxCount: number; old: boolean }>(
   'retain',
   { maxCount: fc.nat(4), old: fc.boolean() },

@@ -175,7 +175,7 @@ export class Model extends Claiming {
 
   // ── Sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  open(name: string, leaseMs: number, description: string, now: Moment): Foretold {
+  open(name: string, leaseMs: number, description: string, draining: boolean, now: Moment): Foretold {
     const known = this.sessions.get(name);
     if (known) return known.live ? ['OK', now] : ['USED'];
     this.#surviveOutage(now, leaseMs);
@@ -185,20 +185,36 @@ export class Model extends Claiming {
     );
     const session: Session = {
       ...{ name, live: true, at: now.plus(leaseMs), description, lanes, worker: undefined },
-      ...{ active: new Map(), said: new Map(), cancelled: [] },
+      ...{ active: new Map(), said: new Map(), cancelled: [], drain: draining ? 'draining' : undefined },
     };
     this.sessions.set(name, session);
     return ['OK', now];
   }
 
-  renew(name: string, leaseMs: number, now: Moment): Foretold {
+  renew(name: string, leaseMs: number, drained: boolean, now: Moment): Foretold {
     const session = this.live(name);
     if (!session) return ['LEASE_LOST', now];
     this.#surviveOutage(now, leaseMs);
     if (session.at.ms < now.ms && !this.#inGrace(now)) return ['EXPIRED', now];
     session.at = now.plus(leaseMs);
     this.renewed = now;
-    return ['OK', now];
+    if (!session.drain) return ['OK', now, 0];
+    session.drain = drained ? 'drained' : 'draining';
+    return ['OK', now, 1];
+  }
+
+  drain(name: string, worker: string, wished: boolean): Foretold {
+    const live = [...this.sessions.values()].filter((session) => session.live);
+    live.sort((a, b) => a.at.ms - b.at.ms || compareText(a.name, b.name));
+    const meant = (session: Session) =>
+      name === '' ? session.description.includes(`"id":"${worker}"`) : session.name === name;
+    let answer: Foretold = [];
+    for (const session of live.filter(meant)) {
+      session.drain = wished ? (session.drain ?? 'asked') : undefined;
+      const { id } = JSON.parse(session.description) as { id: string };
+      answer = [id, session.drain ?? ''];
+    }
+    return answer;
   }
 
   close(name: string): Foretold {
@@ -264,6 +280,14 @@ export class Model extends Claiming {
 
   #inGrace(now: Moment): boolean {
     return now.ms < (this.graceUntil?.ms ?? 0);
+  }
+
+  hasten(id: string, now: Moment): Foretold {
+    const due = this.delayed.get(id);
+    if (!due || due.ms <= now.ms) return 'ELSEWHERE';
+    this.delayed.set(id, now);
+    this.rouse();
+    return 'HASTENED';
   }
 
   // ── Ending ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -398,6 +422,32 @@ export class Model extends Claiming {
       this.finish(now, this.jobs.get(id)!, 'cancelled', 0, '');
     }
     return dropped.length;
+  }
+
+  amend(operation: string, id: string, seen: string, replacement: ModelJob, now: Moment): Foretold {
+    // Only one that moved something is remembered.
+    const known = this.operations.has(operation);
+    const record = this.#operation(operation, now);
+    if (record.moved > 0) return 'REPLAYED';
+    if (!known) this.operations.delete(operation);
+    if (!this.dead.has(id)) return 'UNKNOWN';
+    if (packedOf(this.jobs.get(id)!) !== seen) return 'CHANGED';
+    const { u, uw } = optionsOf(replacement);
+    if (u !== undefined && uw === undefined) {
+      const holder = this.uniques.get(toWire(u));
+      if (holder && holder.id !== id) return 'TAKEN';
+      this.uniques.set(toWire(u), holder ?? { id, ends: false });
+    }
+    this.exhume(id);
+    replacement.attempts = 0;
+    replacement.crashes = 0;
+    this.jobs.set(id, replacement);
+    this.place(replacement, false);
+    this.tell('replayed', id);
+    record.moved = 1;
+    this.operations.set(operation, record);
+    this.rouse();
+    return 'REPLAYED';
   }
 
   edit(id: string, seen: string, replacement: ModelJob): Foretold {

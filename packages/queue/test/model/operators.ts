@@ -21,6 +21,16 @@ define<{ job: number; keep: boolean }>(
   },
 );
 
+define<{ job: number; waits: boolean }>(
+  'hasten',
+  { job: number, waits: fc.boolean() },
+  async (world, { job, waits }) => {
+    const delayed = pick([...world.model.delayed.keys()], job);
+    const id = (waits ? delayed : undefined) ?? anyId(world, job);
+    await world.send('hasten', () => world.calls.hasten(id));
+  },
+);
+
 /** Everything that waits in one group. */
 define<{ group: number }>('cancelGroup', { group: number }, async (world, { group }) => {
   const members = pick([...world.model.grouped.values()], group);

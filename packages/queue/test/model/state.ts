@@ -102,6 +102,8 @@ export interface Session {
   said: Map<string, Said>;
   cancelled: string[];
   worker: string | undefined;
+  /** What became of the wish to drain its worker. */
+  drain: string | undefined;
 }
 
 export interface ProducerLane {

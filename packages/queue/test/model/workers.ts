@@ -1,6 +1,6 @@
 // Commands of workers: sessions, claims with lost replies and forged acknowledgements, every way for a handler to end, rescue.
 import * as fc from 'fast-check';
-import { word } from './calls.js';
+import { word, workerOf } from './calls.js';
 import { CommandSet, few, number, pick, sometimes } from './define.js';
 import { makePayload } from './world.js';
 import type { Worker, World } from './world.js';
@@ -24,14 +24,29 @@ function busyWorkerAt(world: World, at: number): Worker | undefined {
   );
 }
 
-define<object>('open', {}, async (world) => {
-  if (world.workers.size < maxSessions) await world.openWorker();
+define<{ draining: boolean }>('open', { draining: sometimes(8) }, async (world, { draining }) => {
+  if (world.workers.size < maxSessions) await world.openWorker(draining);
 });
 
-define<{ session: number }>('renew', { session: number }, async (world, { session }) => {
-  const worker = workerAt(world, session);
-  if (worker) await world.send('renew', () => world.calls.renew(worker.name));
-});
+define<{ session: number; drained: boolean }>(
+  'renew',
+  { session: number, drained: fc.boolean() },
+  async (world, { session, drained }) => {
+    const worker = workerAt(world, session);
+    if (worker) await world.send('renew', () => world.calls.renew(worker.name, drained));
+  },
+);
+
+/** An operator knows a session, or what the descriptions of several say; perhaps from long ago. */
+define<{ session: number; known: boolean; byWorker: boolean; wished: boolean }>(
+  'drain',
+  { session: number, known: sometimes(5), byWorker: fc.boolean(), wished: fc.boolean() },
+  async (world, { session, known, byWorker, wished }) => {
+    const name = (known ? undefined : workerAt(world, session)?.name) ?? 's99';
+    const [one, other] = byWorker ? ['', workerOf(name)] : [name, ''];
+    await world.send('drain', () => world.calls.drain(one, other, wished));
+  },
+);
 
 define<{ session: number }>('close', { session: number }, async (world, { session }) => {
   const worker = workerAt(world, session);

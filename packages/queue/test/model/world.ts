@@ -118,12 +118,12 @@ export class World {
     return reply;
   }
 
-  async openWorker(): Promise<Worker> {
+  async openWorker(draining = false): Promise<Worker> {
     const worker = new Worker(this.name('s'));
     // A copy that is older than the whole life of its session would begin it anew; nothing on the way lasts that long.
     let isNew = true;
     await this.send('open', async () => {
-      if (isNew || this.model.sessions.has(worker.name)) await this.calls.open(worker.name);
+      if (isNew || this.model.sessions.has(worker.name)) await this.calls.open(worker.name, draining);
       isNew = false;
     });
     this.workers.set(worker.name, worker);

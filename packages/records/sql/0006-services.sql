@@ -1,4 +1,4 @@
--- 0006-verifications: what other services found out about files.
+-- 0006-services: what other services found out about files, and who wants to be told of events.
 --
 -- A result belongs to the bytes that were looked at. The node carries the last one together with the key of its object; once the
 -- file is replaced, the key is another one and the result is history. All of them are in the table until the node is deleted.
@@ -71,3 +71,16 @@ BEGIN
   RETURN jsonb_build_object('receivedAt', known.received_at, 'replayed', false,
     'tenant', node.tenant, 'drive', drive.name, 'path', node.path);
 END $$;
+
+-- Who wants to be told. A secret is sealed before it comes here; while one replaces another there are two, and the old one ends by itself.
+CREATE TABLE webhooks (
+  id text COLLATE "C" PRIMARY KEY,
+  tenant text COLLATE "C" NOT NULL, -- '*' is told of everything
+  url text NOT NULL,
+  topics text[] NOT NULL,
+  secrets jsonb NOT NULL, -- [{sealed, endsAt?}], the newest first
+  active boolean NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX webhooks_tenant ON webhooks (tenant, id);

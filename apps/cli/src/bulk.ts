@@ -1,0 +1,39 @@
+// The same change to several things: each is tried, each failure is told, and the exit code says whether all worked.
+import type { Context } from './context.js';
+import { cliErrors } from './errors.js';
+import { exitCodes, exitCodeOf } from './exitCodes.js';
+import { safeLine } from './sanitise.js';
+
+export interface Change {
+  /** For a dry run: fails where the change would find nothing. */
+  look: (id: string) => Promise<unknown>;
+  change: (id: string) => Promise<object | undefined>;
+  would: (id: string) => string;
+  did: (id: string) => string;
+}
+
+export async function forEach(
+  { out, signal }: Context,
+  ids: readonly string[],
+  { dryRun = false }: { dryRun?: boolean },
+  { look, change, would, did }: Change,
+): Promise<void> {
+  const failures: unknown[] = [];
+  for (const id of ids) {
+    signal.throwIfAborted();
+    try {
+      const answer = dryRun ? await look(id) : await change(id);
+      out.did({ id, ...(!dryRun && (answer as object)), dryRun }, dryRun ? would(id) : did(id));
+    } catch (error) {
+      // What concerns all of them is not said for each.
+      const code = exitCodeOf(error);
+      const concernsAll = [exitCodes.serverAway, exitCodes.notAllowed, exitCodes.interrupted].some(
+        (all) => all === code,
+      );
+      if (ids.length === 1 || concernsAll) throw error;
+      failures.push(error);
+      out.stderr.write(`${out.saying.red('failed:')} ${safeLine(`${id}: ${(error as Error).message}`)}\n`);
+    }
+  }
+  if (failures.length > 0) throw cliErrors.SOME_FAILED({ failed: failures.length, total: ids.length });
+}

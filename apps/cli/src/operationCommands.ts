@@ -1,0 +1,119 @@
+// `sluice operations`: replays and discards of many dead letters run on the server, resumable; here they are watched and cancelled.
+import { pathOf, type Api } from './api.js';
+import { stateStyle } from './colour.js';
+import {
+  declare,
+  group,
+  listOptions,
+  wishOf,
+  yesOption,
+  type ListOptions,
+  type SluiceCommand,
+} from './command.js';
+import type { ChangeOptions, Context } from './context.js';
+import { cliErrors } from './errors.js';
+import { ago, count, percent } from './human.js';
+import type { Column } from './table.js';
+import { cutText } from './textWidth.js';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface Operation {
+  id: string;
+  kind?: string;
+  action?: string;
+  queue?: string;
+  state: string;
+  progress?: { moved?: number; done?: number; total?: number } | null;
+  createdMs?: number;
+  error?: { message: string } | null;
+  result?: unknown;
+}
+
+const watchMs = 500;
+const ended = /^(done|dead|cancelled|failed|completed)$/i;
+
+const columns: Column<Operation>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'WHAT', value: (operation) => whatOf(operation) },
+  { title: 'STATE', value: ({ state }) => state, style: ({ state }) => stateStyle(state) },
+  { title: 'PROGRESS', value: (operation) => progressText(operation), cut: true },
+  { title: 'BEGUN', value: ({ createdMs }) => ago(createdMs), align: 'right', spare: true },
+];
+
+export function operationCommands(program: SluiceCommand): void {
+  const operations = group(
+    program,
+    'operations',
+    'Watch and cancel replays and discards that run on the server.',
+  )
+    .example('operations ls', 'what runs, and what ran')
+    .example('operations show 0Ab3 --follow', 'until it has ended');
+  const list = declare(operations, 'ls', 'Operations, the latest first.').example('operations ls', 'a table');
+  listOptions(list).runs(({ api, show }, flags: ListOptions) =>
+    show(columns, api.list<Operation>('/v1/operations', {}, wishOf(flags))),
+  );
+  declare(operations, 'show', 'One operation and how far it is.')
+    .argument('<id>')
+    .example('operations show 0Ab3', 'now')
+    .example('operations show 0Ab3 --follow', 'until it has ended')
+    .option('-f, --follow', 'until it has ended')
+    .runs(async (context, { follow }: { follow?: boolean }, id: string) => {
+      const operation = follow ? await watch(context, id) : await read(context.api, id);
+      context.out.one(operation, () => context.out.table(columns, [operation]));
+    });
+  declare(operations, 'cancel', 'Stop an operation; what it did stays done.')
+    .argument('<id>')
+    .example('operations cancel 0Ab3 --yes', 'without being asked')
+    .option(...yesOption)
+    .runs(async ({ api, out, confirm }, _flags: ChangeOptions, id: string) => {
+      await confirm(`Stop the operation ${id}?`);
+      const answer = await api.post<object>(pathOf`/v1/operations/${id}/cancel`);
+      out.did({ id, ...answer }, `${id}: told to stop`);
+    });
+}
+
+/** Shows its progress on a terminal until it has ended. Ctrl-C stops the watching, not the operation. */
+export async function watch({ api, out, signal }: Context, id: string): Promise<Operation> {
+  const isShown = !!out.stderr.isTTY && !out.isQuiet;
+  const draw = (text: string): void => {
+    if (isShown) out.stderr.write(`\r\x1b[2K${cutText(text, (out.stderr.columns ?? 80) - 1)}`);
+  };
+  try {
+    for (;;) {
+      const operation = await read(api, id);
+      if (ended.test(operation.state)) return operation;
+      draw(`${whatOf(operation)}: ${progressText(operation)}`);
+      await pause(watchMs, undefined, { signal });
+    }
+  } finally {
+    draw('');
+    if (signal.aborted) out.say(`it goes on without you: sluice operations show ${id} --follow`);
+  }
+}
+
+/** Says how it ended; one that died or was stopped is a failure. */
+export function report({ out }: Context, operation: Operation): void {
+  out.did(operation, `${whatOf(operation)}: ${operation.state}, ${progressText(operation)}`);
+  if (!/^(done|completed)$/i.test(operation.state))
+    throw cliErrors.UNHEALTHY({
+      what: operation.error?.message ?? `the operation ended as ${operation.state}`,
+    });
+}
+
+async function read(api: Api, id: string): Promise<Operation> {
+  const answer = await api.get<Operation & { operation?: Operation }>(pathOf`/v1/operations/${id}`);
+  return answer.operation ?? answer;
+}
+
+function whatOf({ kind, action, queue }: Operation): string {
+  return [kind ?? action ?? 'operation', queue ?? ''].filter(Boolean).join(' ');
+}
+
+function progressText({ progress }: Operation): string {
+  if (!progress) return '–';
+  const done = progress.moved ?? progress.done ?? 0;
+  const { total } = progress;
+  return total === undefined
+    ? count(done)
+    : `${count(done)} of ${count(total)} (${percent(total === 0 ? 1 : done / total)})`;
+}

@@ -1,0 +1,95 @@
+// The snapshot of everything, as `status` and `top` show it. Each part is optional: a part that is down is left out by the server, and
+// a server of another version may know other parts.
+import { ago, bytes, count, duration, percent } from './human.js';
+import type { LetterGroup, QueueReply, RedisReply } from './replies.js';
+
+export interface Overview {
+  atMs: number;
+  queues?: QueueReply[];
+  redis?: RedisReply | null;
+  dead?: { letters: number; averageAttempts: number | null; topError: LetterGroup | null } | null;
+  retries?: { waiting: number; nextMs: number | null } | null;
+  workers?: number | null;
+  cache?: { hitRate?: number | null } | null;
+  uploads?: { open: number } | null;
+  outbox?: { waiting: number; oldestMs: number | null } | null;
+  targets?: Target[] | null;
+  /** The worst first. */
+  attention?: Attention[] | null;
+}
+
+export interface Target {
+  name: string;
+  met: boolean | null;
+  value?: number | string | null;
+  target?: number | string | null;
+  text?: string;
+}
+
+export interface Attention {
+  code: string;
+  message: string;
+  queue?: string;
+}
+
+/** Names and values for people, those that are known. */
+export function summaryOf({
+  queues = [],
+  workers,
+  redis,
+  retries,
+  dead,
+  uploads,
+  outbox,
+  cache,
+}: Overview): [string, string][] {
+  const sum = (pick: (queue: QueueReply) => number): number =>
+    queues.reduce((total, queue) => total + pick(queue), 0);
+  const lines: [string, string][] = [];
+  lines.push([
+    'jobs',
+    [
+      `${count(sum(({ counts }) => counts.waiting))} waiting`,
+      `${count(sum(({ counts }) => counts.active))} active`,
+      `${count(sum(({ counts }) => counts.delayed))} delayed`,
+      `${count(sum(({ counts }) => counts.dead))} dead`,
+    ].join(', '),
+  ]);
+  lines.push(['workers', count(workers ?? sum(({ counts }) => counts.workers))]);
+  if (retries) lines.push(['retries', retriesText(retries)]);
+  if (dead && dead.letters > 0) lines.push(['dead letters', deadText(dead)]);
+  if (uploads) lines.push(['uploads', `${count(uploads.open)} under way`]);
+  if (outbox) lines.push(['events', outboxText(outbox)]);
+  if (cache) lines.push(['cache', `${percent(cache.hitRate)} hits`]);
+  if (redis) lines.push(['redis', redisLine(redis)]);
+  return lines;
+}
+
+function retriesText({ waiting, nextMs }: NonNullable<Overview['retries']>): string {
+  return `${count(waiting)} waiting${nextMs === null ? '' : `, the next ${ago(nextMs)}`}`;
+}
+
+function deadText({ letters, averageAttempts, topError }: NonNullable<Overview['dead']>): string {
+  const runs = averageAttempts === null ? '' : `, ${count(averageAttempts)} runs on average`;
+  return `${count(letters)}${runs}${topError ? `, most of ${topError.title}` : ''}`;
+}
+
+function outboxText({ waiting, oldestMs }: NonNullable<Overview['outbox']>): string {
+  const oldest = waiting > 0 && oldestMs ? `, the oldest for ${duration(oldestMs)}` : '';
+  return `${count(waiting)} to be published${oldest}`;
+}
+
+export function redisLine({ version, usedBytes, maxBytes, opsPerSecond, clients }: RedisReply): string {
+  const limit = maxBytes > 0 ? ` of ${bytes(maxBytes)}` : '';
+  return `${version}, ${bytes(usedBytes)}${limit}, ${count(opsPerSecond)} commands/s, ${count(clients)} clients`;
+}
+
+export function attentionText({ message, queue }: Attention): string {
+  return queue === undefined ? message : `${queue}: ${message}`;
+}
+
+export function targetText({ name, value, target, text }: Target): string {
+  return (
+    text ?? `${name}: ${value ?? '–'}${target === undefined || target === null ? '' : ` (target ${target})`}`
+  );
+}
