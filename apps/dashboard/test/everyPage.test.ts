@@ -97,9 +97,9 @@ async function open(
 async function visit(page: Page, path: string): Promise<void> {
   await page.goto(standIn.url + path + (extra[path] ?? ''));
   await page.locator('main h1').waitFor();
-  await page.waitForFunction(
-    `!document.querySelector('.wait') && document.querySelectorAll('.panel').length > 0`,
-  );
+  await page.locator('.panel').first().waitFor();
+  // The last one that is waited for goes; the policy of the page lets nobody evaluate a condition in it.
+  while ((await page.locator('.wait').count()) > 0) await page.waitForTimeout(20);
 }
 
 interface AxeResult {
