@@ -23,6 +23,7 @@ import {
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { packDashboard } from './dashboard.mjs';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -104,9 +105,11 @@ export function say(line) {
   process.stderr.write(`${line}\n`);
 }
 
-/** Compiles what changed; returns the compiler's exit code. */
-export function compile() {
-  return run(process.execPath, [tool('typescript', 'tsc'), '-b'], { title: 'compiling', quietIfShort: true });
+/** Compiles what changed, and packs the dashboard if it changed; returns the exit code of what failed, or 0. */
+export async function compile() {
+  const title = 'compiling';
+  const code = await run(process.execPath, [tool('typescript', 'tsc'), '-b'], { title, quietIfShort: true });
+  return code === 0 ? packDashboard() : code;
 }
 
 /** The script behind a program of node_modules, so that no shell and no shim are needed to run it. */
