@@ -19,6 +19,7 @@ const PACKAGES = {
   events: 'Events',
   cache: 'The cache',
   inspect: 'History',
+  operations: 'Operations',
 };
 type Package = keyof typeof PACKAGES;
 const packages = Object.keys(PACKAGES) as Package[];
