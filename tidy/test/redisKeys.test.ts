@@ -20,6 +20,8 @@ const PACKAGES = {
   cache: 'The cache',
   inspect: 'History',
   operations: 'Operations',
+  webhooks: 'Webhooks',
+  alerts: 'Alerts',
 };
 type Package = keyof typeof PACKAGES;
 const packages = Object.keys(PACKAGES) as Package[];
