@@ -51,6 +51,9 @@ export function nameOf(family: string, parts: Part | readonly Part[]): string {
 }
 
 function escape(part: Part): string {
+  // All that has no id would be one and the same value.
+  if (part === undefined || part === null || typeof part === 'object')
+    throw cacheErrors.KEY_INVALID({ part });
   const text = typeof part === 'string' ? part : String(part);
   return needsEscape.test(text) ? text.replaceAll(escaped, escapeSign) : text;
 }
