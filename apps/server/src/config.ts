@@ -53,6 +53,8 @@ export interface Config {
   alertForMs: number;
   /** How often thresholds are looked at (`SLUICE_ALERT_EVERY_MS`, 15 s). */
   alertEveryMs: number;
+  /** A collector of traces (`OTEL_EXPORTER_OTLP_ENDPOINT`, and the name we have there: `OTEL_SERVICE_NAME`); without it there are none. */
+  traces: { endpoint: string; serviceName: string } | undefined;
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
   /** Signs tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
@@ -150,6 +152,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       .filter(Boolean),
     webhookWorkers: wholeNumber(env, 'SLUICE_WEBHOOK_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     webhookTimeoutMs: wholeNumber(env, 'SLUICE_WEBHOOK_TIMEOUT_MS', 100, LONGEST_WEBHOOK_MS) ?? 10_000,
+    traces: traces(env),
     alertLimits: json(env, 'SLUICE_ALERTS') as Record<string, unknown>,
     alertForMs: wholeNumber(env, 'SLUICE_ALERT_FOR_MS', 0, DAY_MS) ?? 120_000,
     alertEveryMs: wholeNumber(env, 'SLUICE_ALERT_EVERY_MS', 100, DAY_MS) ?? 15_000,
@@ -264,6 +267,18 @@ function serviceKeys(env: NodeJS.ProcessEnv): string[] {
     value: '…',
     wanted: `keys of at least ${SHORTEST_KEY} visible characters, with commas between them`,
   });
+}
+
+function traces(env: NodeJS.ProcessEnv): Config['traces'] {
+  const endpoint = env['OTEL_EXPORTER_OTLP_ENDPOINT'];
+  if (!endpoint || env['OTEL_SDK_DISABLED'] === 'true') return undefined;
+  if (!/^https?:\/\//.test(endpoint) || !URL.canParse(endpoint))
+    throw serverErrors.BAD_CONFIG({
+      name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+      value: endpoint,
+      wanted: 'http://host:4318',
+    });
+  return { endpoint, serviceName: env['OTEL_SERVICE_NAME'] || 'sluice' };
 }
 
 /** A JSON object; an empty one if nothing is set. */

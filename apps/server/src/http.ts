@@ -14,6 +14,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { withDeadline, type Logger } from '@sluice/base';
 import type { FilesInterface } from './fileService.js';
 import { serverErrors } from './errors.js';
+import type { Tracing } from './tracing.js';
 
 /** The port people learn by heart; taken by somebody else, any free one does. */
 const USUAL_PORT = 7420;
@@ -34,6 +35,8 @@ export interface HttpOptions {
   metrics: MetricsSource[];
   /** The interface for files, if this process serves it. */
   files: FilesInterface | undefined;
+  /** Puts spans around requests, if there is a collector for them. */
+  tracing?: Tracing | undefined;
   logger: Logger;
 }
 
@@ -58,6 +61,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     options.logger.error({ err: error, url: request.url }, 'a request failed');
     void reply.code(500).send({ status: 'failed' });
   });
+  options.tracing?.follow(server);
   declareHealth(server, options);
   if (options.files) await server.register(options.files.rest, options.files.options);
   await server.ready();

@@ -54,6 +54,11 @@ async function main(): Promise<void> {
 
 async function startParts(config: Config, stops: Stop[]): Promise<void> {
   const logger = consoleLogger({ level: config.logLevel, write: (line) => void process.stderr.write(line) });
+  // Before anything that could have a trace, and stopped after everything else.
+  const tracing = config.traces
+    ? (await import('./tracing.js')).startTracing({ ...config.traces, version: VERSION })
+    : undefined;
+  if (tracing) stops.push((deadlineMs) => tracing.stop(deadlineMs));
   const servesFiles = ['api', 'uploads', 'relay'].some((role) => config.roles.has(role as Role));
   const work = config.roles.has('queues') ? await chooseWork(config.queues, config.handlersFile, logger) : [];
   if (config.roles.has('api') && config.keys.length === 0 && !isLoopback(config.host))
@@ -105,13 +110,20 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
       })
     : undefined;
   if (files) stops.push((deadlineMs) => files.stop(deadlineMs));
-  const host = new WorkerHost({ redisUrl: url, work, leaseMs: config.leaseMs, logger });
+  const host = new WorkerHost({
+    redisUrl: url,
+    work,
+    leaseMs: config.leaseMs,
+    tracing: tracing !== undefined,
+    logger,
+  });
   const http = await serveHttp({
     host: config.host,
     port: config.port,
     checks: { redis: () => ping(INFO_DEADLINE_MS), workers: host.check, ...files?.checks },
     metrics: [processMetrics(), redisMetrics(askInfo), host.metrics, ...(files?.metrics ?? [])],
     files: files?.rest,
+    tracing,
     logger,
   });
   stops.push((deadlineMs) => http.stop(deadlineMs));
