@@ -55,9 +55,15 @@ export interface Config {
   alertEveryMs: number;
   /** A collector of traces (`OTEL_EXPORTER_OTLP_ENDPOINT`, and the name we have there: `OTEL_SERVICE_NAME`); without it there are none. */
   traces: { endpoint: string; serviceName: string } | undefined;
+  /** Requests of one key in a second, bytes of uploads not counted (`SLUICE_KEY_RATE`, 1,000; 0 for any number). */
+  keyRate: number;
+  /** Wrong keys from one address in a minute (`SLUICE_FAILURE_RATE`, 60; 0 for any number). */
+  failureRate: number;
+  /** So long rows stay in the audit log (`SLUICE_AUDIT_KEEP_MS`, 400 days). */
+  auditKeepMs: number;
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
-  /** Signs tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
+  /** Signs sessions, tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
   secret: string | undefined;
   /** Origins of pages that may use this server (`SLUICE_ORIGINS`). */
   origins: string[];
@@ -126,6 +132,7 @@ const DAY_MS = 86_400_000;
 const SHORTEST_IDLE_MS = 1_000;
 const LONGEST_IDLE_MS = 30 * DAY_MS;
 const LONGEST_WEBHOOK_MS = 120_000;
+const LARGEST_RATE = 1_000_000;
 const LONGEST_RECORD_MS = 3_650 * DAY_MS;
 
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
@@ -146,6 +153,9 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     s3: s3(env),
     keys: configuredKeys(env),
     serviceKeys: serviceKeys(env),
+    keyRate: wholeNumber(env, 'SLUICE_KEY_RATE', 0, LARGEST_RATE) ?? 1_000,
+    failureRate: wholeNumber(env, 'SLUICE_FAILURE_RATE', 0, LARGEST_RATE) ?? 60,
+    auditKeepMs: wholeNumber(env, 'SLUICE_AUDIT_KEEP_MS', DAY_MS, LONGEST_RECORD_MS) ?? 400 * DAY_MS,
     webhookAllow: (env['SLUICE_WEBHOOK_ALLOW'] ?? '')
       .split(',')
       .map((network) => network.trim())
@@ -176,6 +186,15 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     stopDeadlineMs: wholeNumber(env, 'SLUICE_STOP_DEADLINE_MS', 1, LONGEST_STOP_MS) ?? 30_000,
     logLevel: logLevel(env),
   };
+}
+
+/** What of it must not be in a log, in whatever place. */
+export function secretsOf(config: Config): string[] {
+  const { keys, serviceKeys, secret, s3, redisUrl, chunksRedisUrl, cacheRedisUrl, databaseUrl } = config;
+  const urls = [redisUrl, chunksRedisUrl, cacheRedisUrl, databaseUrl].filter((url) => url !== undefined);
+  const passwords = urls.map((url) => (URL.canParse(url) ? decodeURIComponent(new URL(url).password) : ''));
+  const texts = [...keys.map(({ key }) => key), ...serviceKeys, secret, s3?.secretAccessKey, ...passwords];
+  return texts.filter((text) => text !== undefined && text !== '') as string[];
 }
 
 function redisUrl(env: NodeJS.ProcessEnv, name: string): string | undefined {

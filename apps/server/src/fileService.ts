@@ -2,11 +2,9 @@
  * Everything about files in this process: records, store, uploads, and the relay of their events. Which of it runs depends on the
  * roles; all of it works on the same database, store and Redis, in as many processes as there are.
  */
-import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { Access, defaultTenant, installation } from '@sluice/access';
+import { defaultTenant, installation } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import { applyEvent, Cache, prometheusText } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
@@ -14,14 +12,16 @@ import { Inspect } from '@sluice/inspect';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
-import { notFound, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
+import { markAnswers, notFound, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
+import { startAccess } from './accessService.js';
 import { startAlerts } from './alertService.js';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
+import { secretOf } from './serverSecret.js';
 import { WebhookService } from './webhookService.js';
 
 const DISK_BUCKET = 'disk';
@@ -35,6 +35,7 @@ export interface FilesInterface {
   options: RestOptions;
   notFound: typeof notFound;
   serverOptions: typeof serverOptions;
+  markAnswers: typeof markAnswers;
 }
 
 export interface FileService {
@@ -62,6 +63,8 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   await cache.start();
   const onChange = invalidating(cache, logger);
   const records = await openRecords({ url: databaseUrl, logger, onChange });
+  // Before anything begins to work: a server that nobody may use, or everybody, does not start.
+  const access = config.roles.has('api') ? await startAccess(config, records, logger) : undefined;
   const stores = new Stores(config);
   const uploads = new Uploads({
     redis: redisUrl,
@@ -84,8 +87,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   });
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
-  const secret = config.secret ?? keptSecret(config.dataDir);
-  const webhooks = new WebhookService({ config, redisUrl, records, secret, logger });
+  const webhooks = new WebhookService({ config, redisUrl, records, secret: secretOf(config), logger });
   await webhooks.start();
   const inspect = new Inspect({
     redis: redisUrl,
@@ -98,17 +100,15 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   const relay = config.roles.has('relay')
     ? startRelay(redisUrl, records, cache, webhooks, logger)
     : undefined;
-  const restOptions: RestOptions | undefined = config.roles.has('api')
+  const restOptions: RestOptions | undefined = access
     ? {
         uploads,
         records,
         reads: new CachedReads(cache, records),
         storeOf: ({ bucket }) => stores.of(bucket),
-        access: new Access({
-          keys: config.keys,
-          secret,
-          rules: config.tenants,
-        }),
+        access: access.access,
+        ring: access.ring,
+        rates: { keyPerSecond: config.keyRate, failuresPerMinute: config.failureRate },
         defaultBucket: stores.defaultBucket,
         serviceKeys: new ServiceKeys(config.serviceKeys),
         more: [...webhooks.routes, ...alerts.routes],
@@ -130,7 +130,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       async () => prometheusText(cache.statistics()),
       ...(relay ? [relay.metrics, webhooks.metrics] : []),
     ],
-    rest: restOptions && { rest, options: restOptions, notFound, serverOptions },
+    rest: restOptions && { rest, options: restOptions, notFound, serverOptions, markAnswers },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
       await alerts.stop(deadlineMs);
@@ -138,6 +138,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       await webhooks.stop(deadlineMs);
       await uploads.stop(deadlineMs);
       stores.close();
+      await access?.stop();
       await records.close();
       cache.close();
     },
@@ -240,16 +241,6 @@ async function makeFirstDrives(config: Config, records: Records, bucket: string)
   const tenants = named.length > 0 ? new Set(named) : [defaultTenant];
   for (const tenant of tenants)
     await records.drives.create({ tenant, name: FIRST_DRIVE, bucket, prefix: `${tenant}/${FIRST_DRIVE}/` });
-}
-
-/** Tokens and links outlive a restart, so what signs them does too. */
-function keptSecret(dataDir: string): string {
-  const file = join(dataDir, 'secret');
-  if (!existsSync(file)) {
-    mkdirSync(dataDir, { recursive: true });
-    writeFileSync(file, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' });
-  }
-  return readFileSync(file, 'utf8');
 }
 
 async function loadHooks(file: string | undefined): Promise<Hooks> {

@@ -58,11 +58,16 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     else void answer(reply, 404, 'text/plain', 'not found\n');
   });
   server.setErrorHandler((error, request, reply) => {
-    options.logger.error({ err: error, url: request.url }, 'a request failed');
+    // Without the query, which may hold the signature of a link.
+    const path = request.url.split('?', 1)[0];
+    options.logger.error({ err: error, requestId: request.id, path }, 'a request failed');
     void reply.code(500).send({ status: 'failed' });
   });
   options.tracing?.follow(server);
-  declareHealth(server, options);
+  await server.register(async (scope) => {
+    options.files?.markAnswers(scope);
+    declareHealth(scope, options);
+  });
   if (options.files) await server.register(options.files.rest, options.files.options);
   await server.ready();
   const port = await listen(server.server, options);

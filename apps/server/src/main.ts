@@ -12,10 +12,11 @@
  *
  * Exit codes: 0 after an orderly stop, 2 when a setting is wrong, 1 for everything else.
  */
-import { consoleLogger, isSluiceError } from '@sluice/base';
+import { inspect } from 'node:util';
+import { consoleLogger, isSluiceError, redactor } from '@sluice/base';
 import { RedisLink } from '@sluice/redis';
-import { readConfig, type Config, type Role } from './config.js';
-import { EXIT_MISUSE, isMisuse, serverErrors } from './errors.js';
+import { readConfig, secretsOf, type Config, type Role } from './config.js';
+import { EXIT_MISUSE, isMisuse } from './errors.js';
 import { chooseWork } from './handlers.js';
 import { serveHttp } from './http.js';
 import { processMetrics, redisMetrics } from './metrics.js';
@@ -46,14 +47,19 @@ async function main(): Promise<void> {
     if (isStopping()) return;
     process.exitCode = isSluiceError(error) && isMisuse(error.code) ? EXIT_MISUSE : 1;
     // What is expected to go wrong has a message for people; for the rest the stack helps.
-    console.error(isSluiceError(error) ? `sluice: ${error.message}` : error);
+    const report = isSluiceError(error) ? `sluice: ${error.message}` : inspect(error);
+    console.error(redactor()('', report));
     await stopParts(stops, FIRST_ANSWER_DEADLINE_MS);
     process.exit();
   }
 }
 
 async function startParts(config: Config, stops: Stop[]): Promise<void> {
-  const logger = consoleLogger({ level: config.logLevel, write: (line) => void process.stderr.write(line) });
+  const logger = consoleLogger({
+    level: config.logLevel,
+    write: (line) => void process.stderr.write(line),
+    redact: redactor(secretsOf(config)),
+  });
   // Before anything that could have a trace, and stopped after everything else.
   const tracing = config.traces
     ? (await import('./tracing.js')).startTracing({ ...config.traces, version: VERSION })
@@ -61,8 +67,6 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
   if (tracing) stops.push((deadlineMs) => tracing.stop(deadlineMs));
   const servesFiles = ['api', 'uploads', 'relay'].some((role) => config.roles.has(role as Role));
   const work = config.roles.has('queues') ? await chooseWork(config.queues, config.handlersFile, logger) : [];
-  if (config.roles.has('api') && config.keys.length === 0 && !isLoopback(config.host))
-    throw serverErrors.OPEN_TO_ALL({ host: config.host });
   let url = config.redisUrl;
   if (url === undefined) {
     const redis = await startRedisProcess({ dataDir: config.dataDir, searchPath: config.searchPath, logger });
@@ -130,10 +134,6 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
   stops.push((deadlineMs) => host.stop(deadlineMs));
   await host.start();
   console.log(welcome(config, http.url, url, { chunksRedisUrl, cacheRedisUrl }, work));
-}
-
-function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|::1)$/.test(host);
 }
 
 /** Returns whether a stop has begun. */

@@ -15,7 +15,14 @@ import {
   type PostgresServer,
   type RedisServer,
 } from '@sluice/testbed';
-import { readEvents, readNewest, RedisStreamSink, Relay, type EventSink, type SinkEvent } from '../src/index.js';
+import {
+  readEvents,
+  readNewest,
+  RedisStreamSink,
+  Relay,
+  type EventSink,
+  type SinkEvent,
+} from '../src/index.js';
 import { assertComplete, fillOutbox } from './waitingEvents.js';
 
 const PROCESS = fileURLToPath(new URL('./relayProcess.js', import.meta.url));

@@ -87,21 +87,8 @@ const directly: Record<Role, string[]> = {
     'time',
   ],
   operator: [
-    ...[
-      'hdel',
-      'hget',
-      'hgetall',
-      'hlen',
-      'hmget',
-      'hset',
-      'lrange',
-      'lrem',
-      'xrange',
-      'xread',
-      'xrevrange',
-      'zcard',
-    ],
-    ...['zmscore', 'zrange', 'zscore'],
+    ...['hdel', 'hget', 'hgetall', 'hlen', 'hmget', 'hset', 'lrange', 'lrem', 'xrange', 'xread', 'xrevrange'],
+    ...['zcard', 'zmscore', 'zrange', 'zscore'],
   ],
 };
 

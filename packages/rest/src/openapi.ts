@@ -1,4 +1,5 @@
 // The OpenAPI document, made from the same table as the routes: what is served is what is described.
+import { sessionCookie } from '@sluice/access';
 import type { JsonSchema, Route } from './route.js';
 
 const error: JsonSchema = {
@@ -12,6 +13,7 @@ const error: JsonSchema = {
         message: { type: 'string', description: 'For people; says what to do.' },
         retryable: { type: 'boolean' },
         details: { type: 'object' },
+        requestId: { type: 'string', description: 'What to look for in the log; also in X-Request-Id.' },
       },
     },
   },
@@ -32,12 +34,13 @@ export function openApi(routes: readonly Route[], version: string): JsonSchema {
       description: 'Takes files in, keeps them, serves them, and loses nothing on the way.',
       license: { name: 'Apache-2.0' },
     },
-    security: [{ key: [] }, { header: [] }],
+    security: [{ key: [] }, { header: [] }, { session: [] }],
     paths,
     components: {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'A key or an upload token.' },
         header: { type: 'apiKey', in: 'header', name: 'X-Sluice-Key' },
+        session: { type: 'apiKey', in: 'cookie', name: sessionCookie, description: 'See POST /v1/session.' },
         service: { type: 'apiKey', in: 'header', name: 'X-Service-Key' },
       },
       schemas: { Error: error },
@@ -61,10 +64,11 @@ function operation(route: Route, path: string): object {
   return {
     summary: route.summary,
     description: whoMay(route),
+    'x-sluice-access': declarationOf(route),
     // Services, everybody, or whoever has a link, which carries its permission in the address.
     ...(route.serviceKey && { security: [{ service: [] }] }),
     ...((route.links || (route.needs === 'nobody' && !route.serviceKey)) && {
-      security: [{ key: [] }, { header: [] }, {}],
+      security: [{ key: [] }, { header: [] }, { session: [] }, {}],
     }),
     ...(parameters.length > 0 && { parameters }),
     ...(content && {
@@ -78,6 +82,18 @@ function operation(route: Route, path: string): object {
       },
     },
   };
+}
+
+/** The same for programs: who may use it, and what the audit log calls it. */
+function declarationOf({
+  needs,
+  of,
+  tokens = false,
+  links = false,
+  serviceKey = false,
+  audit,
+}: Route): object {
+  return { needs, of, tokens, links, serviceKey, audit: audit || null };
 }
 
 function whoMay({ needs, of, tokens, links, serviceKey }: Route): string {
