@@ -75,6 +75,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     hooks,
     logger,
     workers: config.roles.has('uploads') ? config.uploadWorkers : 0,
+    tracing: config.traces !== undefined,
     settings: {
       budgetBytes: roomForFrames(config.uploadBudgetBytes),
       idleMs: config.uploadIdleMs,

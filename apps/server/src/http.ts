@@ -17,6 +17,7 @@ import { withDeadline, type Logger } from '@sluice/base';
 import type { FilesInterface } from './fileService.js';
 import { serverErrors } from './errors.js';
 import type { Pages } from './pages.js';
+import type { Tracing } from './tracing.js';
 
 /** The port people learn by heart; taken by somebody else, any free one does. */
 const USUAL_PORT = 7420;
@@ -39,6 +40,8 @@ export interface HttpOptions {
   files: FilesInterface | undefined;
   /** The dashboard, if this process serves it. */
   pages?: Pages | undefined;
+  /** Puts spans around requests, if there is a collector for them. */
+  tracing?: Tracing | undefined;
   logger: Logger;
 }
 
@@ -66,6 +69,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     options.logger.error({ err: error, requestId: request.id, path }, 'a request failed');
     void reply.code(500).send({ status: 'failed' });
   });
+  options.tracing?.follow(server);
   await server.register(async (scope) => {
     options.files?.markAnswers(scope);
     declareHealth(scope, options);
