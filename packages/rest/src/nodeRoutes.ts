@@ -175,7 +175,7 @@ export const nodeRoutes: Route[] = [
       const body = request.body as NewLink;
       const node = await linkedNode(parts, principal.tenant, body);
       const expiresAt = new Date(Date.now() + (body.expiresInS ?? usualLinkS) * 1_000);
-      const query = parts.access.signLink(principal.tenant, node.id, expiresAt, body.disposition ?? 'inline');
+      const query = parts.access.signLink(principal, node.id, expiresAt, body.disposition ?? 'inline');
       reply.code(201).header('Cache-Control', 'no-store');
       return {
         url: locationOf(parts, request, `/v1/nodes/${node.id}/content?${query.toString()}`),

@@ -5,6 +5,7 @@ export { startSentinel, type SentinelSetup, type SentinelOptions } from './senti
 export { untilFollowing } from './following.js';
 export { startProxy, type Proxy, type LoseRepliesOptions } from './proxy.js';
 export { waitUntil, type WaitOptions } from './waitUntil.js';
+export { sampleOf } from './sampleOf.js';
 export { freePort } from './freePort.js';
 export { keepTemporaryFilesInMemory } from './memoryDisk.js';
 export { spawnOwned, makeOwnedFolder } from './janitor.js';
@@ -30,3 +31,4 @@ export {
   type S3Operation,
   type S3Request,
 } from './s3Faults.js';
+export { chromiumProblem, startBrowser, type Browser } from './browser.js';
