@@ -306,7 +306,20 @@ async function clocks({ api }: Context): Promise<Finding[]> {
   const dateMs = Date.parse(response.headers.get('date') ?? '');
   const server = Number.isNaN(dateMs) ? undefined : dateMs + dateHeaderMs / 2 - middleMs;
   if (server !== undefined) findings.push(judgeSkew('clock of the server', server, dateHeaderMs));
-  return [...findings, ...(await redisClock(api))];
+  return [...findings, ...(await redisClock(api)), await sqlClock(api)];
+}
+
+/** Beside that of the server, which reads both. */
+async function sqlClock(api: Context['api']): Promise<Finding> {
+  const what = 'clock of PostgreSQL';
+  try {
+    const { serverMs, sqlMs, tookMs } = await api.get<{ serverMs: number; sqlMs: number; tookMs: number }>(
+      '/v1/clocks',
+    );
+    return judgeSkew(what, sqlMs - serverMs, tookMs, 'that of the server');
+  } catch (error) {
+    return unseen(what, error);
+  }
 }
 
 /** Beside that of the server, which answers with a look that may be some seconds old. */
