@@ -8,6 +8,7 @@ import { audited } from './audited.js';
 import { auditRoutes } from './auditRoutes.js';
 import { answerEarly, answerExpectations, goOn, isUnread } from './body.js';
 import { docsHeaders, docsPage } from './docsPage.js';
+import { clockRoutes } from './clockRoutes.js';
 import { driveRoutes } from './driveRoutes.js';
 import { answerFor, identified, restErrors } from './errors.js';
 import { markAnswer } from './everyAnswer.js';
@@ -39,6 +40,7 @@ export const routes: readonly Route[] = [
   ...fileRoutes,
   ...nodeRoutes,
   ...driveRoutes,
+  ...clockRoutes,
   ...sessionRoutes,
   ...keyRoutes,
   ...auditRoutes,
