@@ -13,7 +13,7 @@ import { RedisStreamSink, Relay } from '@sluice/events';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
-import { notFound, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
+import { notFound, refuse, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
@@ -31,6 +31,7 @@ export interface FilesInterface {
   rest: typeof rest;
   options: RestOptions;
   notFound: typeof notFound;
+  refuse: typeof refuse;
   serverOptions: typeof serverOptions;
 }
 
@@ -112,7 +113,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       async () => prometheusText(cache.statistics()),
       ...(relay ? [relay.metrics] : []),
     ],
-    rest: restOptions && { rest, options: restOptions, notFound, serverOptions },
+    rest: restOptions && { rest, options: restOptions, notFound, refuse, serverOptions },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
       await uploads.stop(deadlineMs);

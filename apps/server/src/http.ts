@@ -56,6 +56,8 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     else void answer(reply, 404, 'text/plain', 'not found\n');
   });
   server.setErrorHandler((error, request, reply) => {
+    // Also what no route was found for can be wrong in itself: a body of no known type, a method that needs one.
+    if (options.files) return options.files.refuse(options.logger, error, request, reply);
     options.logger.error({ err: error, url: request.url }, 'a request failed');
     void reply.code(500).send({ status: 'failed' });
   });
