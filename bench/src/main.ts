@@ -8,6 +8,7 @@
 import { parseArgs } from 'node:util';
 import { isSluiceError } from '@sluice/base';
 import { errors } from './errors.js';
+import { benchGroups } from './cache/groups.js';
 import { benchCache } from './cache/suite.js';
 import { benchInspect } from './inspect/suite.js';
 import { benchQueue } from './queue/suite.js';
@@ -18,6 +19,7 @@ import type { BenchOptions } from './options.js';
 const SUITES: Record<string, (options: BenchOptions) => Promise<void>> = {
   queue: benchQueue,
   cache: benchCache,
+  cacheGroups: benchGroups,
   inspect: benchInspect,
   uploads: benchUploads,
   uploadsTuning: tuneUploads,

@@ -63,6 +63,8 @@ class Campaign {
   readonly #stage: Stage;
   readonly #options: CampaignOptions;
   readonly #operations: Operation[];
+  /** Without what viewers may change: their own session. */
+  readonly #refusable: Operation[];
   readonly #findings: Findings;
   readonly #sender: Sender;
   readonly #statuses = new Map<string, number>();
@@ -85,6 +87,9 @@ class Campaign {
     this.#stage = stage;
     this.#options = options;
     this.#operations = operationsOf(stage.document).filter(({ path }) => path.includes(options.only ?? ''));
+    const isOwn = ({ method, needs }: Operation): boolean =>
+      needs === 'viewer' && method !== 'GET' && method !== 'HEAD';
+    this.#refusable = this.#operations.filter((operation) => !isOwn(operation));
     this.#findings = new Findings(options.folder);
     this.#sender = new Sender(stage.url, { sockets: atOnce, patienceMs });
     this.#deadline = performance.now() + (options.milliseconds ?? Number.POSITIVE_INFINITY);
@@ -162,7 +167,8 @@ class Campaign {
     const random = new Random(`${this.#options.seed} ${index}`);
     const identity = random.pick(random.chance(strangerShare) ? strangers : identities);
     if (random.chance(malformedShare)) return this.#sendMalformed(random, identity);
-    const operation = random.pick(this.#operations);
+    const isHarmless = identities.every(isPowerless);
+    const operation = random.pick(isHarmless ? this.#refusable : this.#operations);
     const crafted = craft(operation, random, this.#known);
     const headers = { ...identity.headers, ...serviceHeaders(operation, identity), ...crafted.headers };
     const outcome = await this.#sender.send({ ...crafted, headers });

@@ -2,6 +2,8 @@
 // are forgotten first.
 import type { Random } from '@sluice/testbed/random';
 
+/** With these a stranger would be none any more. */
+const secrets = new Set(['key', 'secret', 'token', 'csrf', 'signature', 'url']);
 const keptPerName = 200;
 const longestKept = 300;
 /** Answers can be large; ids are near their top. */
@@ -33,7 +35,7 @@ export class Knowledge {
   }
 
   #keep(group: string, name: string, value: string): void {
-    if (value === '' || value.length > longestKept) return;
+    if (value === '' || value.length > longestKept || secrets.has(name)) return;
     // A `next` is what `cursor` and `after` ask for; an id is also an id of its group.
     const names =
       name === 'next' ? ['cursor', 'after'] : /^(id|\w+Id)$/.test(name) ? ['id', `${group}.id`] : [];

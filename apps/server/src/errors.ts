@@ -31,7 +31,7 @@ export const serverErrors = defineErrors({
   },
   OPEN_TO_ALL: {
     message: (d: { host: string }) =>
-      `SLUICE_HOST is "${d.host}", which others can reach, but there are no keys; set SLUICE_KEYS, or leave SLUICE_HOST out`,
+      `SLUICE_HOST is "${d.host}", which others can reach, but there are no keys; set SLUICE_KEYS, or leave SLUICE_HOST out and make one first (POST /v1/keys)`,
     retryable: false,
   },
   BAD_HOOKS: {

@@ -2,24 +2,35 @@
  * Everything about files in this process: records, store, uploads, and the relay of their events. Which of it runs depends on the
  * roles; all of it works on the same database, store and Redis, in as many processes as there are.
  */
-import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { Access, defaultTenant, installation } from '@sluice/access';
+import { defaultTenant, installation } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import { applyEvent, Cache, prometheusText } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
+import { Inspect } from '@sluice/inspect';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
-import { notFound, refuse, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
+import {
+  markAnswers,
+  notFound,
+  refuse,
+  rest,
+  serverOptions,
+  ServiceKeys,
+  type RestOptions,
+} from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
+import { startAccess } from './accessService.js';
+import { startAlerts } from './alertService.js';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
+import { secretOf } from './secret.js';
+import { WebhookService } from './webhookService.js';
 
 const DISK_BUCKET = 'disk';
 /** Of the memory for chunks: what Redis needs for itself, and for frames that are on their way out. */
@@ -33,6 +44,7 @@ export interface FilesInterface {
   notFound: typeof notFound;
   refuse: typeof refuse;
   serverOptions: typeof serverOptions;
+  markAnswers: typeof markAnswers;
 }
 
 export interface FileService {
@@ -60,6 +72,8 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   await cache.start();
   const onChange = invalidating(cache, logger);
   const records = await openRecords({ url: databaseUrl, logger, onChange });
+  // Before anything begins to work: a server that nobody may use, or everybody, does not start.
+  const access = config.roles.has('api') ? await startAccess(config, records, logger) : undefined;
   const stores = new Stores(config);
   const uploads = new Uploads({
     redis: redisUrl,
@@ -81,20 +95,32 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   });
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
-  const relay = config.roles.has('relay') ? startRelay(redisUrl, records, cache, logger) : undefined;
-  const restOptions: RestOptions | undefined = config.roles.has('api')
+  const secret = secretOf(config);
+  const webhooks = new WebhookService({ config, redisUrl, records, secret, logger });
+  await webhooks.start();
+  const inspect = new Inspect({
+    redis: redisUrl,
+    queues: 'all',
+    cache: { redis: options.cacheRedisUrl ?? redisUrl },
+    logger,
+  });
+  await inspect.start();
+  const alerts = await startAlerts({ config, redisUrl, inspect, webhooks: webhooks.webhooks, logger });
+  const relay = config.roles.has('relay')
+    ? startRelay(redisUrl, records, cache, webhooks, logger)
+    : undefined;
+  const restOptions: RestOptions | undefined = access
     ? {
         uploads,
         records,
         reads: new CachedReads(cache, records),
         storeOf: ({ bucket }) => stores.of(bucket),
-        access: new Access({
-          keys: config.keys,
-          secret: config.secret ?? keptSecret(config.dataDir),
-          rules: config.tenants,
-        }),
+        access: access.access,
+        ring: access.ring,
+        rates: { keyPerSecond: config.keyRate, failuresPerMinute: config.failureRate },
         defaultBucket: stores.defaultBucket,
         serviceKeys: new ServiceKeys(config.serviceKeys),
+        more: [...webhooks.routes, ...alerts.routes],
         origins: config.origins,
         ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
         trustProxy: config.trustProxy,
@@ -111,13 +137,17 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     metrics: [
       () => uploads.metrics().catch(() => ''),
       async () => prometheusText(cache.statistics()),
-      ...(relay ? [relay.metrics] : []),
+      ...(relay ? [relay.metrics, webhooks.metrics] : []),
     ],
-    rest: restOptions && { rest, options: restOptions, notFound, refuse, serverOptions },
+    rest: restOptions && { rest, options: restOptions, notFound, refuse, serverOptions, markAnswers },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
+      await alerts.stop(deadlineMs);
+      await inspect.close();
+      await webhooks.stop(deadlineMs);
       await uploads.stop(deadlineMs);
       stores.close();
+      await access?.stop();
       await records.close();
       cache.close();
     },
@@ -139,9 +169,15 @@ function invalidating(cache: Cache, logger: Logger): OnChange {
   };
 }
 
-function startRelay(redisUrl: string, records: Records, cache: Cache, logger: Logger) {
+function startRelay(
+  redisUrl: string,
+  records: Records,
+  cache: Cache,
+  webhooks: WebhookService,
+  logger: Logger,
+) {
   const redis = new RedisLink(redisUrl, { name: 'sluice-events' });
-  const relay = new Relay({ records, sink: new RedisStreamSink({ redis }), logger });
+  const relay = new Relay({ records, sink: webhooks.before(new RedisStreamSink({ redis })), logger });
   void relay.start();
   const follower = new ChangeFollower({
     cache,
@@ -214,16 +250,6 @@ async function makeFirstDrives(config: Config, records: Records, bucket: string)
   const tenants = named.length > 0 ? new Set(named) : [defaultTenant];
   for (const tenant of tenants)
     await records.drives.create({ tenant, name: FIRST_DRIVE, bucket, prefix: `${tenant}/${FIRST_DRIVE}/` });
-}
-
-/** Tokens and links outlive a restart, so what signs them does too. */
-function keptSecret(dataDir: string): string {
-  const file = join(dataDir, 'secret');
-  if (!existsSync(file)) {
-    mkdirSync(dataDir, { recursive: true });
-    writeFileSync(file, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' });
-  }
-  return readFileSync(file, 'utf8');
 }
 
 async function loadHooks(file: string | undefined): Promise<Hooks> {

@@ -5,7 +5,8 @@
  *     GET /readyz    every part can do its work: 200, otherwise 503 with the names of those that cannot
  *     GET /metrics   figures in Prometheus' text format
  *     GET /docs      what can be asked, for people; /openapi.json for machines
- *     /v1/…          uploads, files, nodes, drives
+ *     /v1/…          uploads, files, nodes, drives, queues, jobs
+ *     /              the dashboard for browsers, if it was built; a few words for everybody else
  *
  * On the loopback interface unless told otherwise. A stop lets requests under way end, by a deadline.
  */
@@ -15,6 +16,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { withDeadline, type Logger } from '@sluice/base';
 import type { FilesInterface } from './fileService.js';
 import { serverErrors } from './errors.js';
+import type { Pages } from './pages.js';
 
 /** The port people learn by heart; taken by somebody else, any free one does. */
 const USUAL_PORT = 7420;
@@ -35,6 +37,8 @@ export interface HttpOptions {
   metrics: MetricsSource[];
   /** The interface for files, if this process serves it. */
   files: FilesInterface | undefined;
+  /** The dashboard, if this process serves it. */
+  pages?: Pages | undefined;
   logger: Logger;
 }
 
@@ -52,16 +56,22 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   });
   server.server.headersTimeout = HEADERS_TIMEOUT_MS;
   server.setNotFoundHandler((request, reply) => {
+    if (options.pages?.answer(request, reply)) return;
     if (options.files) options.files.notFound(request, reply);
     else void answer(reply, 404, 'text/plain', 'not found\n');
   });
   server.setErrorHandler((error, request, reply) => {
     // Also what no route was found for can be wrong in itself: a body of no known type, a method that needs one.
     if (options.files) return options.files.refuse(options.logger, error, request, reply);
-    options.logger.error({ err: error, url: request.url }, 'a request failed');
+    // Without the query, which may hold the signature of a link.
+    const path = request.url.split('?', 1)[0];
+    options.logger.error({ err: error, requestId: request.id, path }, 'a request failed');
     void reply.code(500).send({ status: 'failed' });
   });
-  declareHealth(server, options);
+  await server.register(async (scope) => {
+    options.files?.markAnswers(scope);
+    declareHealth(scope, options);
+  });
   if (options.files) await server.register(options.files.rest, options.files.options);
   await server.ready();
   const port = await listen(server.server, options);
@@ -70,7 +80,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
 }
 
 function declareHealth(server: FastifyInstance, options: HttpOptions): void {
-  const pages: Record<string, (reply: FastifyReply) => Promise<FastifyReply>> = {
+  const answers: Record<string, (reply: FastifyReply) => Promise<FastifyReply>> = {
     '/healthz': async (reply) => replyJson(reply, 200, { status: 'ok' }),
     '/readyz': (reply) => answerReady(options.checks, reply),
     '/metrics': async (reply) => {
@@ -79,8 +89,10 @@ function declareHealth(server: FastifyInstance, options: HttpOptions): void {
     },
     '/': async (reply) => frontPage(reply, options.files !== undefined),
   };
-  for (const [url, page] of Object.entries(pages)) {
-    server.get(url, (_request: FastifyRequest, reply) => page(reply));
+  for (const [url, page] of Object.entries(answers)) {
+    server.get(url, (request: FastifyRequest, reply) =>
+      url === '/' && options.pages?.answer(request, reply) ? reply : page(reply),
+    );
     server.route({
       method: ['POST', 'PUT', 'PATCH', 'DELETE'],
       url,

@@ -12,19 +12,24 @@
  *
  * Exit codes: 0 after an orderly stop, 2 when a setting is wrong, 1 for everything else.
  */
-import { consoleLogger, isSluiceError } from '@sluice/base';
+import { fileURLToPath } from 'node:url';
+import { inspect } from 'node:util';
+import { consoleLogger, isSluiceError, redactor } from '@sluice/base';
 import { RedisLink } from '@sluice/redis';
-import { readConfig, type Config, type Role } from './config.js';
-import { EXIT_MISUSE, isMisuse, serverErrors } from './errors.js';
+import { readConfig, secretsOf, type Config, type Role } from './config.js';
+import { EXIT_MISUSE, isMisuse } from './errors.js';
 import { chooseWork } from './handlers.js';
 import { serveHttp } from './http.js';
 import { processMetrics, redisMetrics } from './metrics.js';
+import { Pages } from './pages.js';
 import { startPostgresProcess } from './postgresProcess.js';
 import { startRedisProcess } from './redisProcess.js';
 import { welcome } from './welcome.js';
 import { WorkerHost } from './workerHost.js';
 
 const VERSION = '0.1.0';
+/** Where the build of apps/dashboard lies, seen from our own compiled file. */
+const DASHBOARD = fileURLToPath(new URL('../../../dashboard/dist/', import.meta.url));
 const SAME_WISH_MS = 1_000;
 const FIRST_ANSWER_DEADLINE_MS = 10_000;
 const INFO_DEADLINE_MS = 2_000;
@@ -46,18 +51,21 @@ async function main(): Promise<void> {
     if (isStopping()) return;
     process.exitCode = isSluiceError(error) && isMisuse(error.code) ? EXIT_MISUSE : 1;
     // What is expected to go wrong has a message for people; for the rest the stack helps.
-    console.error(isSluiceError(error) ? `sluice: ${error.message}` : error);
+    const report = isSluiceError(error) ? `sluice: ${error.message}` : inspect(error);
+    console.error(redactor()('', report));
     await stopParts(stops, FIRST_ANSWER_DEADLINE_MS);
     process.exit();
   }
 }
 
 async function startParts(config: Config, stops: Stop[]): Promise<void> {
-  const logger = consoleLogger({ level: config.logLevel, write: (line) => void process.stderr.write(line) });
+  const logger = consoleLogger({
+    level: config.logLevel,
+    write: (line) => void process.stderr.write(line),
+    redact: redactor(secretsOf(config)),
+  });
   const servesFiles = ['api', 'uploads', 'relay'].some((role) => config.roles.has(role as Role));
   const work = config.roles.has('queues') ? await chooseWork(config.queues, config.handlersFile, logger) : [];
-  if (config.roles.has('api') && config.keys.length === 0 && !isLoopback(config.host))
-    throw serverErrors.OPEN_TO_ALL({ host: config.host });
   let url = config.redisUrl;
   if (url === undefined) {
     const redis = await startRedisProcess({ dataDir: config.dataDir, searchPath: config.searchPath, logger });
@@ -112,16 +120,13 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
     checks: { redis: () => ping(INFO_DEADLINE_MS), workers: host.check, ...files?.checks },
     metrics: [processMetrics(), redisMetrics(askInfo), host.metrics, ...(files?.metrics ?? [])],
     files: files?.rest,
+    pages: config.roles.has('api') ? Pages.load(DASHBOARD) : undefined,
     logger,
   });
   stops.push((deadlineMs) => http.stop(deadlineMs));
   stops.push((deadlineMs) => host.stop(deadlineMs));
   await host.start();
   console.log(welcome(config, http.url, url, { chunksRedisUrl, cacheRedisUrl }, work));
-}
-
-function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|::1)$/.test(host);
 }
 
 /** Returns whether a stop has begun. */

@@ -7,6 +7,23 @@ export const accessErrors = defineErrors({
       'no valid key: send "Authorization: Bearer <key>" or "X-Sluice-Key: <key>" with a key, an upload token, or use a signed link',
     retryable: false,
   },
+  SESSION_ENDED: {
+    message: () => 'the session has ended; sign in again',
+    retryable: false,
+  },
+  CSRF_REFUSED: {
+    message: (d: { reason: string }) =>
+      `a page with a session must show that it is ours: ${d.reason}; see GET /v1/session`,
+    retryable: false,
+  },
+  KEYS_UNAVAILABLE: {
+    message: () => 'keys cannot be checked now; try again later',
+    retryable: true,
+  },
+  TOO_MANY_REQUESTS: {
+    message: (d: { what: string; retryAfterS: number }) => `${d.what}; try again in ${d.retryAfterS} s`,
+    retryable: true,
+  },
   FORBIDDEN: {
     message: (d: { reason: string }) => `this is not allowed: ${d.reason}`,
     retryable: false,

@@ -1,10 +1,23 @@
-// @sluice/access: who is asking, and what they may do: keys with roles, tokens, links.
-export { Access, demand } from './access.js';
-export type { AccessOptions, ConfiguredKey, Demand, Headers } from './access.js';
+// @sluice/access: who is asking, and what they may do: keys with roles, sessions, tokens, links.
+export { Access } from './access.js';
+export type { AccessOptions, ConfiguredKey, Headers, SignedIn } from './access.js';
+export { AuditPruner } from './auditPruner.js';
+export type { AuditPrunerOptions } from './auditPruner.js';
+export { Buckets } from './buckets.js';
+export type { BucketOptions } from './buckets.js';
+export { demand } from './demand.js';
+export type { Demand } from './demand.js';
 export { accessErrors } from './errors.js';
+export { KeyRing } from './keyRing.js';
+export type { KeyRingOptions } from './keyRing.js';
+export { newKey, newSecret } from './keyText.js';
+export type { NewKey } from './keyText.js';
 export { nobody } from './principal.js';
 export type { Principal, Scope, TenantRules, Via } from './principal.js';
+export { RateLimits } from './rateLimits.js';
+export type { RateOptions } from './rateLimits.js';
 export { isRole, reaches, roles } from './role.js';
 export type { Role } from './role.js';
 export { checkScope, checkType, limitsOf, needKey } from './scope.js';
+export { cookieOf, csrfHeader, sessionCookie, sessionS } from './session.js';
 export { checkTenant, defaultTenant, installation } from './tenant.js';

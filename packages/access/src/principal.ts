@@ -11,6 +11,8 @@ export interface Principal {
   /** The key behind it; not its text. */
   key?: { id: string; name: string };
   via: Via;
+  /** How long a browser is signed in, if it is. */
+  session?: { id: string; expiresAt: Date };
   /** What a token limits its holder to. */
   scope?: Scope;
   rules: TenantRules;

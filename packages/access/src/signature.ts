@@ -2,7 +2,7 @@
 // can be carried from one use to another.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
-export type Purpose = 'token' | 'link';
+export type Purpose = 'token' | 'link' | 'session' | 'print' | 'csrf';
 
 export class Signer {
   readonly #secret: string;

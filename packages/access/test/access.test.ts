@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
-import { Access, demand, roles, type ConfiguredKey, type Demand, type Principal } from '../src/index.js';
+import {
+  Access,
+  demand,
+  roles,
+  type ConfiguredKey,
+  type Demand,
+  type Headers,
+  type Principal,
+} from '../src/index.js';
 
 const keys: ConfiguredKey[] = [
   { tenant: 'acme', key: 'acme-admin-0123456789' },
@@ -11,46 +19,41 @@ const keys: ConfiguredKey[] = [
 ];
 const access = new Access({ keys, secret: 'only for this test' });
 
-function bearer(key: string, tenant?: string) {
+function bearer(key: string, tenant?: string): Headers {
   return { authorization: `Bearer ${key}`, ...(tenant !== undefined && { 'x-sluice-tenant': tenant }) };
 }
 
-function refusal(action: () => unknown): string | undefined {
+async function refusal(action: () => unknown): Promise<string | undefined> {
   try {
-    action();
+    await action();
     return undefined;
   } catch (error) {
     return isSluiceError(error) ? error.code : String(error);
   }
 }
 
-test('a key of a tenant is an admin of it unless its role says otherwise', () => {
-  const admin = access.identify(bearer('acme-admin-0123456789'));
+test('a key of a tenant is an admin of it unless its role says otherwise', async () => {
+  const admin = await access.identify(bearer('acme-admin-0123456789'));
   assert.deepEqual(
     [admin.tenant, admin.installation, admin.role, admin.via],
     ['acme', false, 'admin', 'key'],
   );
-  assert.equal(access.identify(bearer('acme-viewer-0123456789')).role, 'viewer');
+  assert.equal((await access.identify(bearer('acme-viewer-0123456789'))).role, 'viewer');
 });
 
-test('a key of the installation acts for the tenant that is named, a key of a tenant for its own only', () => {
+test('a key of the installation acts for the tenant that is named, a key of a tenant for its own only', async () => {
   const key = 'all-operator-0123456789';
-  assert.equal(access.identify(bearer(key)).tenant, 'default');
-  const principal = access.identify(bearer(key, 'acme'));
+  assert.equal((await access.identify(bearer(key))).tenant, 'default');
+  const principal = await access.identify(bearer(key, 'acme'));
   assert.deepEqual([principal.tenant, principal.installation, principal.role], ['acme', true, 'operator']);
   for (const tenant of ['*', '', 'a b', '../x', 'x'.repeat(101)])
-    assert.equal(
-      refusal(() => access.identify(bearer(key, tenant))),
-      'TENANT_INVALID',
-    );
-  assert.equal(access.identify(bearer('acme-viewer-0123456789', 'acme')).tenant, 'acme');
-  assert.equal(
-    refusal(() => access.identify(bearer('acme-viewer-0123456789', 'other'))),
-    'FORBIDDEN',
-  );
+    assert.equal(await refusal(() => access.identify(bearer(key, tenant))), 'TENANT_INVALID', tenant);
+  assert.equal((await access.identify(bearer('acme-viewer-0123456789', 'acme'))).tenant, 'acme');
+  const elsewhere = bearer('acme-viewer-0123456789', 'other');
+  assert.equal(await refusal(() => access.identify(elsewhere)), 'FORBIDDEN');
 });
 
-test('a route is open to its role and those above, of the installation to keys of the installation only', () => {
+test('a route is open to its role and those above, of the installation to keys of the installation only', async () => {
   const base: Principal = { tenant: 'acme', installation: false, role: 'viewer', via: 'key', rules: {} };
   for (const [held, role] of roles.entries())
     for (const [needed, needs] of roles.entries())
@@ -58,33 +61,28 @@ test('a route is open to its role and those above, of the installation to keys o
         for (const of of ['tenant', 'installation'] as const) {
           const asked: Demand = { needs, of };
           const isAllowed = held >= needed && (of === 'tenant' || installation);
-          const outcome = refusal(() => demand(asked, { ...base, role, installation }));
+          const outcome = await refusal(() => demand(asked, { ...base, role, installation }));
           assert.equal(outcome, isAllowed ? undefined : 'FORBIDDEN', JSON.stringify({ asked, role }));
         }
 });
 
-test('a token is enough only where a route says so', () => {
-  const maker = access.identify(bearer('acme-admin-0123456789'));
+test('a token is enough only where a route says so', async () => {
+  const maker = await access.identify(bearer('acme-admin-0123456789'));
   const token = access.makeToken(maker, { drive: 'main' }, new Date(Date.now() + 60_000));
-  const holder = access.identify(bearer(token));
+  const holder = await access.identify(bearer(token));
   assert.deepEqual([holder.via, holder.installation, holder.tenant], ['token', false, 'acme']);
-  assert.equal(
-    refusal(() => demand({ needs: 'viewer', of: 'tenant' }, holder)),
-    'FORBIDDEN',
-  );
+  assert.equal(await refusal(() => demand({ needs: 'viewer', of: 'tenant' }, holder)), 'FORBIDDEN');
   demand({ needs: 'operator', of: 'tenant', tokens: true }, holder);
 });
 
-test('without keys everybody is an admin of the installation; with keys nobody without one is anything', () => {
+test('without keys everybody is an admin of the installation; with keys nobody without one is anything', async () => {
   const open = new Access({ keys: [], secret: 'only for this test' });
-  const { tenant, installation, role, via } = open.identify({});
+  const { tenant, installation, role, via } = await open.identify({});
   assert.deepEqual([tenant, installation, role, via], ['default', true, 'admin', 'open']);
-  assert.equal(
-    refusal(() => open.identify(bearer('anything'))),
-    'UNAUTHENTICATED',
-  );
-  assert.equal(
-    refusal(() => access.identify({})),
-    'UNAUTHENTICATED',
-  );
+  assert.equal(await refusal(() => open.identify(bearer('anything'))), 'UNAUTHENTICATED');
+  assert.equal(await refusal(() => access.identify({})), 'UNAUTHENTICATED');
+  // A server that others can reach is never open, whatever becomes of its keys.
+  const reachable = new Access({ keys: [], secret: 'only for this test', mayBeOpen: false });
+  assert.equal(reachable.isOpen, false);
+  assert.equal(await refusal(() => reachable.identify({})), 'UNAUTHENTICATED');
 });

@@ -16,4 +16,5 @@ export {
   logLevels,
   silentLogger,
 } from './logger.js';
+export { redactor, type Redact } from './redact.js';
 export { armFailPoints, type FailAction, failPoint } from './failPoint.js';

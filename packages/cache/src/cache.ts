@@ -5,7 +5,7 @@
 //   invalidate ──▶ copies and flights here ──▶ UNLINK value and lease, or generation of a group
 //
 // An invalidation removes a value together with its lease, so that whoever loads it at that moment cannot bring the old one back.
-// A group has a generation that its values carry; removing it makes all of them worthless at once.
+// A group has a generation that its values carry; removing it makes all of them worthless at once, and a sweep frees their memory.
 import { silentLogger, systemClock, type Clock, type Logger } from '@sluice/base';
 import { KeyWatch, RedisLink, type RedisTarget } from '@sluice/redis';
 import { Breaker } from './breaker.js';
@@ -19,12 +19,14 @@ import { CacheFamily } from './family.js';
 import { LoadGate } from './gate.js';
 import { KeptInvalidations, type Killed } from './kept.js';
 import { defaultPrefix, KeySpace } from './keys.js';
+import { Members } from './members.js';
 import { Mender } from './mender.js';
 import { NearCache } from './near.js';
 import { defaultPublishMs, Publisher } from './publisher.js';
 import { Order, Reader } from './reader.js';
 import { ServerClock } from './serverClock.js';
 import type { CacheStatistics } from './statistics.js';
+import { Sweeper } from './sweeper.js';
 import { Wakes } from './wakes.js';
 
 export interface CacheOptions {
@@ -82,6 +84,7 @@ export class Cache {
   readonly #wire: Wire;
   readonly #watch: { close(): void };
   readonly #mender: Mender;
+  readonly #sweeper: Sweeper;
   readonly #publisher: Publisher | undefined;
   readonly #families = new Map<string, CacheFamily<never, unknown>>();
   readonly #options: CacheOptions;
@@ -109,8 +112,9 @@ export class Cache {
     const watch = { isWatching: false, breaks: 0 };
     const order = new Order();
     const { loadsAtOnce, maxWaiting } = { ...defaultBypass, ...options.bypass };
+    const keys = new KeySpace(prefix);
     this.#engine = {
-      keys: new KeySpace(prefix),
+      keys,
       clock,
       serverClock: new ServerClock(clock),
       order,
@@ -121,6 +125,7 @@ export class Cache {
       breaker,
       kept: new KeptInvalidations(),
       near: new NearCache({ ...defaultNear, ...options.near }, clock),
+      members: new Members({ keys, channel }),
       wakes: new Wakes(clock),
       gate: new LoadGate(loadsAtOnce, maxWaiting, clock),
       leaseMs: options.leaseMs ?? defaultLeaseMs,
@@ -128,6 +133,7 @@ export class Cache {
       watch,
       invalidate: (killed) => this.#invalidate(killed),
     };
+    this.#sweeper = new Sweeper(this.#engine);
     this.#mender = new Mender({
       wire: this.#wire,
       channel,
@@ -201,6 +207,7 @@ export class Cache {
     this.#clockTimer?.cancel();
     this.#mender.close();
     this.#publisher?.close();
+    this.#sweeper.close();
     this.#watch.close();
     this.#link?.close();
     this.#engine.near.clear();
@@ -217,6 +224,7 @@ export class Cache {
       keptInvalidations: kept.size,
       bypassLoadsRunning: gate.running,
       bypassLoadsWaiting: gate.waiting,
+      freedValues: this.#sweeper.freed,
     };
   }
 
@@ -249,6 +257,7 @@ export class Cache {
     for (let at = 0; at < lists.length; at += unlinkAtOnce) {
       await channel.unlink(lists.slice(at, at + unlinkAtOnce), patienceMs);
     }
+    this.#sweeper.note(groups);
   }
 
   /** Drops everything of it in this process. */

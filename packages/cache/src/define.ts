@@ -35,6 +35,11 @@ export interface CacheDefinition<K, V> extends Loaders<K, V> {
   ttlMs: number;
   /** What the value belongs to, known from its key alone; invalidating a group invalidates its values. */
   groups?: (key: K) => readonly GroupRef[];
+  /**
+   * Whether its values are noted as members of their groups, so that invalidating a group also frees their memory, within seconds. It
+   * costs a call per fill, and some 150 bytes. Without it they go when their TTL ends: true for a TTL from one minute on.
+   */
+  indexed?: boolean;
   /** Held against what was loaded (an error) and what Redis has (another shape, of another version, is a miss). */
   schema?: StandardSchemaV1<unknown, V>;
   /** Says no to what must not be stored, because it changes without an invalidation; it is served and forgotten. */
@@ -63,6 +68,7 @@ export interface Family<K, V> extends Loaders<K, V> {
   readonly key: (key: K) => Part | readonly Part[];
   readonly ttlMs: number;
   readonly groups?: (key: K) => readonly GroupRef[];
+  readonly indexed: boolean;
   readonly schema?: StandardSchemaV1<unknown, V>;
   keeps?(value: V): boolean;
   readonly negativeTtlMs: number;
@@ -77,6 +83,8 @@ export interface Family<K, V> extends Loaders<K, V> {
 
 /** Whatever tracking misses is gone after this long. */
 export const maxNearMs = 5_000;
+/** What lives for less long frees its memory soon enough. */
+const indexedFromMs = 60_000;
 const defaultNegativeMs = 30_000;
 const defaultHardTimeoutMs = 30_000;
 const defaultJitter = 0.1;
@@ -92,6 +100,7 @@ export function defineCache<K, V>(definition: CacheDefinition<K, V>): Family<K, 
     earlyRefresh: 1,
     nearMs: Math.min(maxNearMs, Math.floor(ttlMs / 10)),
     hardTimeoutMs: defaultHardTimeoutMs,
+    indexed: ttlMs >= indexedFromMs,
     ...definition,
   };
   checkFamilyName(family.name);

@@ -5,6 +5,7 @@ import type { Channel } from './channel.js';
 import type { LoadGate } from './gate.js';
 import type { KeptInvalidations, Killed } from './kept.js';
 import type { KeySpace } from './keys.js';
+import type { Members } from './members.js';
 import type { NearCache } from './near.js';
 import type { Order, Reader } from './reader.js';
 import type { ServerClock } from './serverClock.js';
@@ -22,6 +23,7 @@ export interface Engine {
   readonly breaker: Breaker;
   readonly kept: KeptInvalidations;
   readonly near: NearCache;
+  readonly members: Members;
   readonly wakes: Wakes;
   readonly gate: LoadGate;
   readonly leaseMs: number;

@@ -12,6 +12,11 @@ export const cacheErrors = defineErrors({
       `The key ${d.name.slice(0, 60)}… has ${d.length} characters. Put a hash of what is long into it.`,
     retryable: false,
   },
+  KEY_INVALID: {
+    message: (d: { part: unknown }) =>
+      `A key is made of texts and numbers, not of ${d.part === null ? 'null' : typeof d.part}. Look at what the key function got.`,
+    retryable: false,
+  },
   NAME_TAKEN: {
     message: (d: { name: string }) =>
       `The family ${d.name} is open already. Open it once and share what open() returns.`,

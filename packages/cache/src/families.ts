@@ -110,12 +110,14 @@ export const families = {
   }),
   /**
    * Files by id and by place. Only those that are there: what is still to come, and what is not there, changes without an event.
-   * A folder that moves or goes changes the paths of everything in it, which no key tells: `node:tree` does.
+   * A folder that moves or goes changes the paths of everything in it, which no key tells: `node:tree` does. That is rare, and they are small
+   * and live for minutes: their groups are not indexed.
    */
   node: defineCache<Owned, Node | undefined>({
     name: 'node',
     key: ({ tenant, id }) => [tenant, id],
     ttlMs: 5 * minutes,
+    indexed: false,
     groups: ({ tenant }) => [['node:tree', tenant]],
     keeps: isFile,
   }),
@@ -123,6 +125,7 @@ export const families = {
     name: 'node:at',
     key: ({ tenant, drive, path }) => [tenant, drive, md5(path)],
     ttlMs: 5 * minutes,
+    indexed: false,
     groups: ({ tenant }) => [['node:tree', tenant]],
     keeps: isFile,
   }),

@@ -381,12 +381,16 @@ export class Flights<K> {
     }
     const [valueKey, lease] = [keys.value(place.name), keys.lease(place.name)];
     const keepMs = isNegative ? freshMs : this.#keepMs(freshMs);
+    const untilMs = Math.round(serverClock.now() + keepMs);
     try {
       const args = { token, envelope: stored, keepMs };
-      return String(await channel.run(scripts.fill, { value: valueKey, lease }, args)) === 'FILLED';
+      const answer = await channel.run(scripts.fill, { value: valueKey, lease }, args);
+      if (String(answer) !== 'FILLED') return false;
     } catch {
       return false;
     }
+    if (gens && this.#family.indexed) this.#engine.members.join({ name: place.name, untilMs }, gens);
+    return true;
   }
 
   #keepMs(freshMs: number): number {

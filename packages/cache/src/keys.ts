@@ -13,6 +13,10 @@ export const keyNames = {
   lease: 'lease:{',
   /** STRING: the generation of a group. */
   generation: 'generation:{',
+  /** SET: generations of a group that have an index. */
+  indexes: 'indexes:{',
+  /** ZSET: names of the values that carry a generation, by when they expire. */
+  members: 'members:{',
   /** HASH: process → what it has counted. */
   statistics: 'statistics:{processes}',
   /** ZSET: process, by when it told last. */
@@ -47,6 +51,9 @@ export function nameOf(family: string, parts: Part | readonly Part[]): string {
 }
 
 function escape(part: Part): string {
+  // All that has no id would be one and the same value.
+  if (part === undefined || part === null || typeof part === 'object')
+    throw cacheErrors.KEY_INVALID({ part });
   const text = typeof part === 'string' ? part : String(part);
   return needsEscape.test(text) ? text.replaceAll(escaped, escapeSign) : text;
 }
@@ -67,12 +74,15 @@ export class KeySpace {
   readonly #value: string;
   readonly #lease: string;
   readonly #generation: string;
+  readonly #indexes: string;
+  readonly #members: string;
   readonly statistics: string;
   readonly published: string;
 
   constructor(prefix: string) {
     const of = (kind: KeyKind) => `${prefix}:cache:${keyNames[kind]}`;
     [this.#value, this.#lease, this.#generation] = [of('value'), of('lease'), of('generation')];
+    [this.#indexes, this.#members] = [of('indexes'), of('members')];
     [this.statistics, this.published] = [of('statistics'), of('published')];
   }
 
@@ -86,6 +96,14 @@ export class KeySpace {
 
   generation(group: string): string {
     return `${this.#generation}${group}}`;
+  }
+
+  indexes(group: string): string {
+    return `${this.#indexes}${group}}`;
+  }
+
+  members(group: string, generation: string): string {
+    return `${this.#members}${group}}.${generation}`;
   }
 
   /** Beginnings of the keys whose changes matter to copies in memory. */

@@ -115,6 +115,12 @@ const cacheMetrics: CacheMetric[] = [
     type: 'gauge',
     value: ({ keptInvalidations }) => keptInvalidations,
   },
+  {
+    name: 'sluice_cache_freed_values_total',
+    help: 'Values of invalidated groups that were removed from Redis.',
+    type: 'counter',
+    value: ({ freedValues }) => freedValues,
+  },
 ];
 
 /** Answer with the content type `text/plain; version=0.0.4`. */

@@ -8,6 +8,7 @@ export const scripts = {
   renew: loadScript(folder, 'renew', ['lease'], ['token', 'leaseMs']),
   release: loadScript(folder, 'release', ['lease'], ['token']),
   fill: loadScript(folder, 'fill', ['value', 'lease'], ['token', 'envelope', 'keepMs']),
+  join: loadScript(folder, 'join', ['indexes', 'members'], ['generation', 'entries', 'most']),
   publish: loadScript(folder, 'publish', ['statistics', 'published'], ['process', 'text', 'keepMs']),
   generation: loadScript(folder, 'generation', ['generation'], ['token', 'keepMs']),
 } as const;

@@ -54,6 +54,8 @@ export interface CacheStatistics {
   keptInvalidations: number;
   bypassLoadsRunning: number;
   bypassLoadsWaiting: number;
+  /** Values of invalidated groups that this process has removed from Redis. */
+  freedValues: number;
 }
 
 export function summarise(family: string, counts: FamilyCounts): FamilyStatistics {

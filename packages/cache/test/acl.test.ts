@@ -23,7 +23,7 @@ const directly = [
   'mget',
   'ping',
 ];
-const more = ['pttl', 'subscribe', 'time', 'unlink'];
+const more = ['pttl', 'smembers', 'srem', 'subscribe', 'time', 'unlink', 'zmscore', 'zpopmin'];
 
 function documented(): string[] {
   const line = /^ACL SETUSER sluice-cache (.*)$/m.exec(document)?.[1];
@@ -57,6 +57,8 @@ async function useEverything(cache: Cache): Promise<void> {
   assert.equal(await rows.invalidate('a'), 'applied');
   assert.equal((await rows.get('a')).version, 1);
   assert.equal(await cache.invalidateGroup('all'), 'applied');
+  await rows.get('a');
+  await eventually('the rest of the group is swept', () => cache.statistics().freedValues > 0);
   table.hold = new Promise((resolve) => setTimeout(resolve, 300));
   await rows.get('slow');
 }

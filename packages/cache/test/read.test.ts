@@ -209,6 +209,19 @@ test('keys with signs that mean something never meet', async (t) => {
   );
 });
 
+test('a key with something missing in it is refused: all that have no id are not one value', async (t) => {
+  const cache = await bed.cache(t, { prefix: bed.prefix() });
+  const family = cache.open(
+    defineCache<{ id?: string }, string>({ name: 'user', key: ({ id }) => ['of', id!], ttlMs: 1_000 }),
+    { load: async () => 'somebody' },
+  );
+  for (const read of [() => family.get({}), async () => family.get(7 as never), () => family.invalidate({})])
+    await assert.rejects(
+      async () => read(),
+      (error) => isSluiceError(error, 'KEY_INVALID'),
+    );
+});
+
 test('a value of another shape, or no value at all, is a miss and is replaced', async (t) => {
   const prefix = bed.prefix();
   const cache = await bed.cache(t, { prefix });

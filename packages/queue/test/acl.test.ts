@@ -87,8 +87,8 @@ const directly: Record<Role, string[]> = {
     'time',
   ],
   operator: [
-    ...['hdel', 'hget', 'hgetall', 'hlen', 'hmget', 'hset', 'lrange', 'lrem', 'xread', 'xrevrange', 'zcard'],
-    ...['zmscore', 'zrange', 'zscore'],
+    ...['hdel', 'hget', 'hgetall', 'hlen', 'hmget', 'hset', 'lrange', 'lrem', 'xrange', 'xread', 'xrevrange'],
+    ...['zcard', 'zmscore', 'zrange', 'zscore'],
   ],
 };
 

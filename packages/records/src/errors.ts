@@ -149,6 +149,28 @@ export const recordsErrors = defineErrors({
       `The upload announced SHA-256 ${d.declared}, the object has ${d.sha256}.`,
     retryable: false,
   },
+  KEY_NOT_FOUND: {
+    message: (d: { key: string }) => `There is no key ${d.key}.`,
+    retryable: false,
+  },
+  KEY_ENDED: {
+    message: (d: { key: string }) => `The key ${d.key} was revoked or has expired. Make a new one.`,
+    retryable: false,
+  },
+  FIRST_KEY: {
+    message: () =>
+      'The first key must be an admin of the installation (tenant "*", role "admin"); otherwise nobody could make another one.',
+    retryable: false,
+  },
+  LAST_ADMIN: {
+    message: (d: { key: string }) =>
+      `${d.key} is the last key of an admin of the installation. Make another one first.`,
+    retryable: false,
+  },
+  TOO_MANY_KEYS: {
+    message: (d: { limit: number }) => `There are already ${d.limit} keys. Revoke some first.`,
+    retryable: false,
+  },
 });
 
 export type RecordsErrorCode = keyof typeof recordsErrors;

@@ -1,4 +1,4 @@
-// @sluice/records: the system of record in PostgreSQL: drives, nodes, uploads, outbox.
+// @sluice/records: the system of record in PostgreSQL: drives, nodes, uploads, outbox, keys, audit log.
 export { openRecords, Records, type RecordsOptions } from './records.js';
 export type { Change, OnChange } from './changes.js';
 export { recordsErrors, type RecordsErrorCode } from './errors.js';
@@ -23,10 +23,14 @@ export type {
   StoreWhole,
   Uploads,
 } from './uploads.js';
+export type { AccessState, CreateKey, Keys, LiveKey, RevokeKey, RotateKey } from './keys.js';
+export type { Audit, AuditDetails, AuditEntry, AuditOutcome, AuditPage, BeginAudit } from './audit.js';
 export type { Doomed, DoomedObject } from './doomed.js';
 export type { Leadership, Outbox, OutboxEvent, OutboxState } from './outbox.js';
 export type {
   Drive,
+  KeyRecord,
+  KeyRole,
   NodeRecord,
   NodeVerification,
   NodeStatus,

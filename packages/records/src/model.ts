@@ -1,6 +1,6 @@
-/** What a drive, a node and an upload look like outside of this package, and how a row becomes one. */
+/** What a drive, a node, an upload and a key look like outside of this package, and how a row becomes one. */
 import type { Metadata } from './metadata.js';
-import type { DriveRow, NodeRow, UploadResultRow, UploadRow } from './schema.js';
+import type { DriveRow, KeyRow, NodeRow, UploadResultRow, UploadRow } from './schema.js';
 
 export interface Drive {
   id: string;
@@ -14,6 +14,25 @@ export interface Drive {
 export type NodeType = NodeRow['type'];
 export type NodeStatus = NodeRow['status'];
 export type UploadStatus = UploadRow['status'];
+
+export type KeyRole = KeyRow['role'];
+
+/** A key without its secrets. */
+export interface KeyRecord {
+  id: string;
+  /** `*` for the whole installation. */
+  tenant: string;
+  role: KeyRole;
+  name: string;
+  createdAt: Date;
+  createdBy: string;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+  /** To the minute, more or less. */
+  usedAt: Date | null;
+  /** Until then the text before the last rotation is good, too. */
+  oldUntil: Date | null;
+}
 
 export interface NodeRecord {
   id: string;
@@ -150,4 +169,20 @@ export function toUpload(row: UploadRow): UploadRecord {
     reason: row.reason ?? undefined,
     result: row.result ?? undefined,
   };
+}
+
+export function toKey(row: KeyRow): KeyRecord {
+  const { id, tenant, role, name, created_by: createdBy } = row;
+  return {
+    ...{ id, tenant, role, name, createdBy },
+    createdAt: new Date(row.created_at),
+    expiresAt: moment(row.expires_at),
+    revokedAt: moment(row.revoked_at),
+    usedAt: moment(row.used_at),
+    oldUntil: moment(row.old_until),
+  };
+}
+
+export function moment(value: KeyRow['expires_at']): Date | null {
+  return value === null ? null : new Date(value);
 }

@@ -1,8 +1,10 @@
 /** The way in: connects, brings the schema up to date, and hands out the parts. */
+import { Audit } from './audit.js';
 import { Database, type DatabaseOptions } from './database.js';
 import type { OnChange } from './changes.js';
 import { Doomed } from './doomed.js';
 import { Drives } from './drives.js';
+import { Keys } from './keys.js';
 import { migrate } from './migrations.js';
 import { Nodes } from './nodes.js';
 import { Outbox } from './outbox.js';
@@ -35,6 +37,8 @@ export class Records {
   readonly uploads: Uploads;
   readonly doomed: Doomed;
   readonly outbox: Outbox;
+  readonly keys: Keys;
+  readonly audit: Audit;
   readonly verifications: Verifications;
   readonly webhooks: Webhooks;
 
@@ -49,6 +53,8 @@ export class Records {
     this.nodes = new Nodes(database, nudge, onChange);
     this.uploads = new Uploads(database, nudge, onChange, this.drives);
     this.doomed = new Doomed(database);
+    this.keys = new Keys(database);
+    this.audit = new Audit(database);
     this.webhooks = new Webhooks(database);
     this.verifications = new Verifications(database, nudge, onChange);
   }

@@ -9,6 +9,7 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type Generated,
+  type Selectable,
   type JSONColumnType,
 } from 'kysely';
 import type { JsonObject } from './canonicalJson.js';
@@ -156,6 +157,56 @@ export interface DoomedRow {
   since: Moment;
 }
 
+export interface KeyRow {
+  id: string;
+  tenant: string;
+  role: 'viewer' | 'operator' | 'admin';
+  name: string;
+  old_until: Moment | null;
+  created_at: Moment;
+  created_by: string;
+  expires_at: Moment | null;
+  revoked_at: Moment | null;
+  used_at: Moment | null;
+}
+
+/** Only processes that compare keys read these. */
+export interface KeySecretsRow extends KeyRow {
+  digest: Buffer;
+  old_digest: Buffer | null;
+}
+
+export interface EndedSessionRow {
+  id: string;
+  until: Moment;
+}
+
+export interface AccessStateRow {
+  one: boolean;
+  revision: number;
+  closed: boolean;
+}
+
+export interface AuditColumns {
+  seq: Generated<number>;
+  id: string;
+  at: Generated<Moment>;
+  tenant: string | null;
+  action: string;
+  target: string;
+  actor: string;
+  actor_name: string;
+  via: string;
+  address: string;
+  request_id: string;
+  outcome: Generated<'done' | 'refused' | 'failed' | null>;
+  status: Generated<number | null>;
+  details: Generated<Record<string, string | number | boolean>>;
+  ended_at: Generated<Moment | null>;
+}
+
+export type AuditRow = Selectable<AuditColumns>;
+
 export interface Tables {
   drives: DriveRow;
   nodes: NodeRow;
@@ -163,6 +214,10 @@ export interface Tables {
   outbox: OutboxRow;
   usage: UsageRow;
   doomed_objects: DoomedRow;
+  keys: KeySecretsRow;
+  ended_sessions: EndedSessionRow;
+  access_state: AccessStateRow;
+  audit: AuditColumns;
   verifications: VerificationRow;
   webhooks: WebhookRow;
 }

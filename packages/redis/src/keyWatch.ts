@@ -127,6 +127,7 @@ class Post {
   readonly #onTurn: () => void;
   #pingTimer: NodeJS.Timeout | undefined;
   #limitTimer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   constructor(target: RedisTarget, options: KeyWatchOptions, onTurn: () => void) {
     this.#options = options;
@@ -146,6 +147,7 @@ class Post {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#pingTimer);
     clearTimeout(this.#limitTimer);
     this.#client.removeAllListeners('close');
@@ -159,6 +161,8 @@ class Post {
       const prefixes = this.#options.prefixes.flatMap((prefix) => ['PREFIX', prefix]);
       await this.#client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', id, 'BCAST', ...prefixes);
       await this.#client.subscribe(channel);
+      // It may have been closed while the answers were on their way; nothing may begin after that.
+      if (this.#isClosed) return;
       clearTimeout(this.#limitTimer);
       this.#turn(true);
       this.#pingLater();
@@ -189,7 +193,7 @@ class Post {
       this.#client.ping().then(
         () => {
           clearTimeout(this.#limitTimer);
-          if (this.watching) this.#pingLater();
+          if (this.watching && !this.#isClosed) this.#pingLater();
         },
         () => {},
       );

@@ -1,5 +1,7 @@
 // A watch tells every change under its prefixes, and says when it cannot.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { startCluster, startProxy, startRedis, waitUntil } from '@sluice/testbed';
@@ -77,4 +79,24 @@ test('on a cluster a watch hears every master, also one that took over', async (
     { timeoutMs: 20_000 },
   );
   close();
+});
+
+test('a program that closes its watch while it begins can end, whenever that is', async (t) => {
+  const redis = await startRedis({ appendonly: false });
+  t.after(() => redis.stop());
+  const program = `
+    import { KeyWatch, RedisLink } from ${JSON.stringify(new URL('../src/index.js', import.meta.url).href)};
+    const link = new RedisLink(${JSON.stringify(redis.url)});
+    for (let round = 0; round < 100; round++) {
+      const watch = new KeyWatch(link, { prefixes: ['a:'], onChange: () => {}, onState: () => {} });
+      await new Promise((resolve) => setTimeout(resolve, round / 10));
+      watch.close();
+    }
+    link.close();
+  `;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' });
+  const impatience = setTimeout(() => child.kill('SIGKILL'), 60_000);
+  const [code] = (await once(child, 'exit')) as [number | null];
+  clearTimeout(impatience);
+  assert.equal(code, 0, 'something kept it alive');
 });

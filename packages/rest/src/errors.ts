@@ -68,10 +68,13 @@ const statuses = new Map<string, number>(
     RANGE_INVALID: 400,
     BODY_TRUNCATED: 400,
     DIGEST_MISMATCH: 400,
+    FIRST_KEY: 400,
     UNAUTHENTICATED: 401,
+    SESSION_ENDED: 401,
     SERVICE_KEY_INVALID: 401,
     TOKEN_INVALID: 401,
     FORBIDDEN: 403,
+    CSRF_REFUSED: 403,
     HOST_REFUSED: 403,
     ORIGIN_REFUSED: 403,
     QUOTA_EXCEEDED: 403,
@@ -80,6 +83,7 @@ const statuses = new Map<string, number>(
     DRIVE_NOT_FOUND: 404,
     OBJECT_NOT_FOUND: 404,
     ROUTE_NOT_FOUND: 404,
+    KEY_NOT_FOUND: 404,
     UNKNOWN_QUEUE: 404,
     JOB_NOT_FOUND: 404,
     UNKNOWN_JOB: 404,
@@ -111,6 +115,9 @@ const statuses = new Map<string, number>(
     RESULT_CONFLICT: 409,
     TOO_MANY_WEBHOOKS: 409,
     IDEMPOTENCY_IN_PROGRESS: 409,
+    KEY_ENDED: 409,
+    LAST_ADMIN: 409,
+    TOO_MANY_KEYS: 409,
     JOB_STATE: 409,
     EDIT_CONFLICT: 409,
     LENGTH_REQUIRED: 411,
@@ -127,6 +134,7 @@ const statuses = new Map<string, number>(
     UPLOAD_FAILED: 422,
     BUDGET_EXHAUSTED: 429,
     TOO_MANY_UPLOADS: 429,
+    TOO_MANY_REQUESTS: 429,
     TOO_MANY_STREAMS: 429,
     STORE_FULL: 507,
     QUEUE_FULL: 507,
@@ -163,7 +171,20 @@ export interface Answer {
   status: number;
   /** Seconds; set where coming back later helps. */
   retryAfterS?: number;
-  body: { error: { code: string; message: string; retryable: boolean; details?: Record<string, unknown> } };
+  body: {
+    error: {
+      code: string;
+      message: string;
+      retryable: boolean;
+      details?: Record<string, unknown>;
+      requestId?: string;
+    };
+  };
+}
+
+/** The answer with the id under which the log knows the request. */
+export function identified(answer: Answer, requestId: string): Answer {
+  return { ...answer, body: { error: { ...answer.body.error, requestId } } };
 }
 
 /** What the client gets to see: never a stack, never a secret, always what to do. */

@@ -1,6 +1,7 @@
 // @sluice/rest: the HTTP interface: uploads, files, nodes, drives, tokens and links.
 export { notFound, refuse, rest, routes } from './rest.js';
 export type { RestOptions } from './rest.js';
+export { answerHeaders, markAnswers, pageHeaders, requestIdOf } from './everyAnswer.js';
 export { EventStream } from './eventStream.js';
 export { nodeView } from './nodeRoutes.js';
 export { serverOptions } from './serverOptions.js';

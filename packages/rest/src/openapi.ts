@@ -1,4 +1,5 @@
 // The OpenAPI document, made from the same table as the routes: what is served is what is described.
+import { sessionCookie } from '@sluice/access';
 import { answersOf } from './answers.js';
 import { statusesOfCodes } from './errors.js';
 import { groupOf, groupsOf } from './groups.js';
@@ -53,6 +54,7 @@ const error: JsonSchema = {
         message: { type: 'string', description: 'For people; says what to do.' },
         retryable: { type: 'boolean' },
         details: { type: 'object' },
+        requestId: { type: 'string', description: 'What to look for in the log; also in X-Request-Id.' },
       },
     },
   },
@@ -75,12 +77,13 @@ export function openApi(routes: readonly Route[], version: string): ApiDocument 
     },
     servers: [{ url: '/', description: 'This server.' }],
     tags: groupsOf(routes),
-    security: [{ key: [] }, { header: [] }],
+    security: [{ key: [] }, { header: [] }, { session: [] }],
     paths,
     components: {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'A key or an upload token.' },
         header: { type: 'apiKey', in: 'header', name: 'X-Sluice-Key' },
+        session: { type: 'apiKey', in: 'cookie', name: sessionCookie, description: 'See POST /v1/session.' },
         service: { type: 'apiKey', in: 'header', name: 'X-Service-Key' },
       },
       schemas: { Error: error },
@@ -123,7 +126,7 @@ function operation(route: Route, path: string): Operation {
     // Services, everybody, or whoever has a link, which carries its permission in the address.
     ...(route.serviceKey && { security: [{ service: [] }] }),
     ...((route.links || (route.needs === 'nobody' && !route.serviceKey)) && {
-      security: [{ key: [] }, { header: [] }, {}],
+      security: [{ key: [] }, { header: [] }, { session: [] }, {}],
     }),
     ...(parameters.length > 0 && { parameters }),
     ...(content && {

@@ -17,6 +17,7 @@ const exposed = [
   'Content-Digest',
   'Repr-Digest',
   'Last-Modified',
+  'X-Request-Id',
 ].join(', ');
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 const preflightSeconds = '7200';

@@ -1,25 +1,33 @@
 // The HTTP interface as one plugin for Fastify: routes from the tables, identification before anything is read, refusals with
 // stable codes. Bodies of files are never parsed, never buffered and never limited here; the engine reads them as they come.
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
-import { demand, nobody, type Access, type Principal } from '@sluice/access';
-import type { Logger } from '@sluice/base';
+import { cookieOf, RateLimits, type RateOptions } from '@sluice/access';
+import { isSluiceError, type Logger } from '@sluice/base';
+import { admit, refusalOf, type Admission } from './admit.js';
+import { audited } from './audited.js';
+import { auditRoutes } from './auditRoutes.js';
 import { answerEarly, answerExpectations, goOn, isUnread } from './body.js';
 import { docsHeaders, docsPage } from './docsPage.js';
 import { driveRoutes } from './driveRoutes.js';
-import { answerFor, restErrors } from './errors.js';
+import { answerFor, identified, restErrors } from './errors.js';
+import { answerHeaders, markAnswers } from './everyAnswer.js';
 import { fileRoutes } from './fileRoutes.js';
+import { keyRoutes } from './keyRoutes.js';
 import { nodeRoutes } from './nodeRoutes.js';
 import { openApi } from './openapi.js';
 import { checkHost, checkOrigin, type OriginOptions } from './origin.js';
 import { pathOf, singleValues } from './request.js';
+import { logRequests, type Admitted } from './requestLog.js';
 import type { RestParts, Route } from './route.js';
+import { isSecure, sessionRoutes } from './sessionRoutes.js';
 import { uploadRoutes } from './uploadRoutes.js';
-import { ServiceKeys } from './serviceKeys.js';
 import { verificationRoutes } from './verificationRoutes.js';
 
 export interface RestOptions extends RestParts {
   /** Origins of pages that may use this server. */
   origins?: string[];
+  /** How often keys may ask, and strangers may fail. */
+  rates?: RateOptions;
   /** Routes of other parts, beside those for files. */
   more?: readonly Route[];
   logger: Logger;
@@ -31,16 +39,34 @@ export const routes: readonly Route[] = [
   ...fileRoutes,
   ...nodeRoutes,
   ...driveRoutes,
+  ...sessionRoutes,
+  ...keyRoutes,
+  ...auditRoutes,
   ...verificationRoutes,
 ];
 const otherMethods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export async function rest(server: FastifyInstance, options: RestOptions): Promise<void> {
+  await serve(server, options, [...routes, ...(options.more ?? [])]);
+}
+
+/** Any table of routes, with everything that all of them have in common. */
+export async function serve(
+  server: FastifyInstance,
+  options: RestOptions,
+  all: readonly Route[],
+): Promise<void> {
   const { logger } = options;
-  const all = [...routes, ...(options.more ?? [])];
   const origin: OriginOptions = { access: options.access, origins: options.origins ?? [] };
+  const parts: RestOptions & Admission = { ...options, limits: new RateLimits(options.rates) };
   answerExpectations(server.server);
-  server.setErrorHandler((error, request, reply) => refuse(logger, error, request, reply));
+  markAnswers(server);
+  logRequests(server, logger, options.trustProxy);
+  server.setErrorHandler((error, request, reply) => {
+    if (isSluiceError(error, 'SESSION_ENDED'))
+      reply.header('Set-Cookie', cookieOf('', 0, isSecure(request, options)));
+    refuse(logger, refusalOf(parts, error, request), request, reply);
+  });
   server.addHook('onRequest', async (request, reply) => {
     checkHost(origin, request);
     checkOrigin(origin, request, reply);
@@ -52,11 +78,11 @@ export async function rest(server: FastifyInstance, options: RestOptions): Promi
   server.get('/docs', async (_request, reply) => reply.headers(docsHeaders).send(page));
 
   takeEmptyJson(server);
-  for (const route of all.filter(({ raw }) => !raw)) declare(server, options, route);
+  for (const route of all.filter(({ raw }) => !raw)) declare(server, parts, route);
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
-    for (const route of all.filter(({ raw }) => raw)) declare(scope, options, route);
+    for (const route of all.filter(({ raw }) => raw)) declare(scope, parts, route);
     // Also where there is nothing, pages get to read what the answer says.
     scope.route({
       method: otherMethods,
@@ -67,48 +93,33 @@ export async function rest(server: FastifyInstance, options: RestOptions): Promi
   });
 }
 
-function declare(server: FastifyInstance, parts: RestOptions, route: Route): void {
+function declare(server: FastifyInstance, parts: RestOptions & Admission, route: Route): void {
   server.route({
     method: route.method,
     url: route.url,
     exposeHeadRoute: false,
     ...(route.body && { schema: { body: route.body } }),
     // Who asks is known before the body is looked at.
-    onRequest: async (request) => {
-      if (route.serviceKey) (parts.serviceKeys ?? noServiceKeys).check(request.headers['x-service-key']);
-      (request as Identified).principal = whoAsks(parts.access, route, request);
+    onRequest: async (request: Admitted) => {
+      request.declared = route;
+      request.principal = await admit(parts, route, request);
     },
     ...(!route.raw && {
       preParsing: async (request) => {
         goOn(request.raw);
       },
     }),
-    handler: (request, reply) =>
-      route.handle({
+    handler: (request: Admitted, reply) =>
+      audited(parts, route, {
         request,
         reply,
         parts,
-        principal: (request as Identified).principal,
+        principal: request.principal!,
         params: request.params as Record<string, string>,
         query: singleValues(request.query),
-        note: () => {},
       }),
   });
 }
-
-const noServiceKeys = new ServiceKeys([]);
-
-function whoAsks(access: Access, route: Route, request: FastifyRequest): Principal {
-  if (route.needs === 'nobody') return nobody;
-  const { id } = request.params as { id?: string };
-  const link = route.links ? singleValues(request.query) : undefined;
-  const principal =
-    link?.['signature'] === undefined ? access.identify(request.headers) : access.openLink(id!, link);
-  demand(route, principal);
-  return principal;
-}
-
-type Identified = FastifyRequest & { principal: Principal };
 
 /** Many clients say "JSON" and then send nothing; where a body is needed its schema asks for it. */
 function takeEmptyJson(server: FastifyInstance): void {
@@ -120,10 +131,10 @@ function takeEmptyJson(server: FastifyInstance): void {
 }
 
 export function refuse(logger: Logger, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const { status, retryAfterS, body } = answerFor(error);
+  const { status, retryAfterS, body } = identified(answerFor(error), request.id);
   const isGone = reply.raw.destroyed || request.raw.socket.destroyed;
   // Without the query, which may hold the signature of a link.
-  const fields = { err: error, method: request.method, path: pathOf(request) };
+  const fields = { err: error, requestId: request.id, method: request.method, path: pathOf(request) };
   if (isGone && wasCut(error)) logger.debug(fields, 'a client went away');
   else if (status >= 500) logger.error(fields, 'a request failed');
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS);
@@ -156,8 +167,7 @@ function shapeOf({ url }: Route): RegExp {
 }
 
 export function notFound(request: FastifyRequest, reply: FastifyReply): void {
-  const { status, body } = answerFor(
-    restErrors.ROUTE_NOT_FOUND({ method: request.method, path: pathOf(request) }),
-  );
-  void reply.code(status).send(body);
+  const missing = restErrors.ROUTE_NOT_FOUND({ method: request.method, path: pathOf(request) });
+  const { status, body } = identified(answerFor(missing), request.id);
+  void reply.headers(answerHeaders).header('X-Request-Id', request.id).code(status).send(body);
 }

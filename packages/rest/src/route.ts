@@ -1,7 +1,7 @@
 // A route as this interface declares it: once for the server, once for the OpenAPI document, once for the tests that try every route as
 // everybody. Who may use it, and what the audit log calls it, is part of the declaration: without them it does not compile.
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Access, Demand, Principal } from '@sluice/access';
+import type { Access, Demand, KeyRing, Principal } from '@sluice/access';
 import type { Reads } from '@sluice/reads';
 import type { Records } from '@sluice/records';
 import type { ObjectStore } from '@sluice/store';
@@ -18,6 +18,8 @@ export interface RestParts extends LocationOptions {
   reads: Reads;
   storeOf: (drive: { bucket: string; prefix: string }) => ObjectStore;
   access: Access;
+  /** Told of changes of keys that are made here, so that they count at once. */
+  ring?: KeyRing;
   /** Where a drive keeps its files if nobody says otherwise. */
   defaultBucket: string;
   /** Of services that report to us; without it nobody may. */
@@ -40,12 +42,15 @@ export type Route = Reading | Changing;
 interface Reading extends Declared {
   method: 'GET' | 'HEAD';
   audit?: never;
+  concerns?: never;
 }
 
 interface Changing extends Declared {
   method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** What the audit log calls it, `queue.pause`; false for what is not worth a row, with the reason beside it. */
   audit: `${string}.${string}` | false;
+  /** Whose audit log it belongs to, if that is not the tenant of whoever asks; undefined for the installation's. */
+  concerns?: (call: Call) => string | undefined;
 }
 
 /** `needs` and `of` say who may use it; `tokens` that an upload token is enough, for the uploads that it covers. */

@@ -1,9 +1,10 @@
 // What the interface needs of the Fastify server that it runs in: limits that fit, and refusals in our form also where Fastify
 // answers before any plugin is asked.
-import type { FastifyError, FastifyReply, FastifyServerOptions } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { answerFor, restErrors, type Answer } from './errors.js';
+import { answerFor, identified, restErrors, type Answer } from './errors.js';
+import { answerHeaders, requestIdOf } from './everyAnswer.js';
 
 /** Of JSON; files are not limited here. */
 const largestJsonBytes = 1_048_576;
@@ -11,17 +12,20 @@ const largestJsonBytes = 1_048_576;
 const longestParameter = 8_192;
 
 export const serverOptions = {
+  genReqId: requestIdOf,
   bodyLimit: largestJsonBytes,
   routerOptions: { maxParamLength: longestParameter },
   ajv: { customOptions: { coerceTypes: false, removeAdditional: false, allErrors: false } },
   /** An address that cannot be decoded. */
-  frameworkErrors: (error: FastifyError, _request: unknown, reply: unknown) => {
+  frameworkErrors: (error: FastifyError, request: unknown, reply: unknown) => {
     const reason = 'the address is not properly percent-encoded, or one of its names is too long';
-    const { status, body } =
+    const { id } = request as FastifyRequest;
+    const answer =
       error.statusCode === 400 || error.statusCode === 414
         ? answerFor(restErrors.REQUEST_INVALID({ reason }))
         : answerFor(error);
-    void (reply as FastifyReply).code(status).send(body);
+    const { status, body } = identified(answer, id);
+    void (reply as FastifyReply).headers(answerHeaders).header('X-Request-Id', id).code(status).send(body);
   },
   /** What is no HTTP, or too much of it. */
   clientErrorHandler: answerSocket,
@@ -29,12 +33,15 @@ export const serverOptions = {
 
 function answerSocket(error: Error & { code?: string }, socket: Socket): void {
   if (error.code !== 'ECONNRESET' && socket.writable) {
-    const { status, body } = answerBroken(error.code);
+    // Nobody could read an id of theirs: it gets one of ours.
+    const id = requestIdOf({ headers: {} });
+    const { status, body } = identified(answerBroken(error.code), id);
     const text = JSON.stringify(body);
     const head = [
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(text)}`,
+      `X-Request-Id: ${id}`,
       'Connection: close',
     ];
     socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);

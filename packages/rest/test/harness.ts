@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import Fastify from 'fastify';
-import { Access, type AccessOptions } from '@sluice/access';
+import { Access, KeyRing, type AccessOptions } from '@sluice/access';
 import { silentLogger } from '@sluice/base';
 import { applyEvent, Cache } from '@sluice/cache';
 import { CachedReads, eventsOfChange } from '@sluice/reads';
@@ -93,7 +93,9 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
     ...(options.hooks && { hooks: options.hooks }),
   });
   await uploads.start();
-  const access = new Access({ keys: [], secret: 'only for this test', ...options.access });
+  const ring = new KeyRing({ keys: records.keys });
+  await ring.start();
+  const access = new Access({ keys: [], ring, secret: 'only for this test', ...options.access });
   const { headersTimeoutMs } = options;
   const http = headersTimeoutMs !== undefined && {
     http: { headersTimeout: headersTimeoutMs, connectionsCheckingInterval: 50 },
@@ -110,7 +112,10 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
     reads: new CachedReads(cache, records),
     storeOf: () => options.store ?? options.storeOf?.(disk) ?? disk,
     access,
+    ring,
     defaultBucket: 'disk',
+    // Tests ask often, and wrongly; those about limits say so.
+    rates: { keyPerSecond: 0, failuresPerMinute: 0 },
     logger: silentLogger,
     version: '0.0.0',
     ...options.rest,
@@ -121,6 +126,7 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
     server.server.closeAllConnections();
     await server.close();
     await uploads.stop();
+    await ring.stop();
     await records.close();
     cache.close();
     rmSync(folder, { recursive: true, force: true });

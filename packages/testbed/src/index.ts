@@ -5,6 +5,7 @@ export { startSentinel, type SentinelSetup, type SentinelOptions } from './senti
 export { untilFollowing } from './following.js';
 export { startProxy, type Proxy, type LoseRepliesOptions } from './proxy.js';
 export { waitUntil, type WaitOptions } from './waitUntil.js';
+export { sampleOf } from './sampleOf.js';
 export { freePort } from './freePort.js';
 export { keepTemporaryFilesInMemory } from './memoryDisk.js';
 export { spawnOwned, makeOwnedFolder } from './janitor.js';

@@ -91,13 +91,15 @@ export function resultOf({
 /** The records say COMPLETED; the state says so too, and what is left behind is cleaned up. */
 export async function finishCompleted(
   engine: Engine,
-  state: Pick<State, 'id' | 'tenant' | 'path' | 'firstChunkAt' | 'createdAt'>,
+  state: Pick<State, 'id' | 'tenant' | 'owner' | 'path' | 'firstChunkAt' | 'createdAt'>,
   result: Result,
 ): Promise<void> {
   const { id, tenant, path } = state;
   // At least once: it is asked for before the state says that there is nothing left to do.
-  if (engine.hooks.afterComplete)
-    await ask(engine, { do: 'announce', upload: id, nodeId: result.nodeId, tenant, path, size: result.size });
+  if (engine.hooks.afterComplete) {
+    const { nodeId, size } = result;
+    await ask(engine, { do: 'announce', upload: id, nodeId, tenant, path, size }, state);
+  }
   const fields = [
     'result',
     JSON.stringify(result),
@@ -119,7 +121,7 @@ export async function finishCompleted(
   engine.hashes.end(id);
   if (word === 'OK') engine.metrics.completed(Date.now() - (state.firstChunkAt ?? state.createdAt));
   await dropFrames(engine, id, left);
-  await ask(engine, { do: 'tend', upload: id });
+  await ask(engine, { do: 'tend', upload: id }, state);
 }
 
 async function makeObject(

@@ -57,7 +57,7 @@ export async function end(
   engine.hashes.end(id);
   if (word === 'GONE') return;
   await dropFrames(engine, id, left);
-  await ask(engine, { do: 'tend', upload: id });
+  await ask(engine, { do: 'tend', upload: id }, upload);
 }
 
 /** A small file that was noted and not recorded is buried, so that its transaction cannot come late. */

@@ -162,7 +162,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
   });
   failPoint('initiate.stated');
   // An empty file has all its bytes.
-  if (upload.size === 0) await ask(engine, { do: 'complete', upload: begun.upload.id });
+  if (upload.size === 0) await ask(engine, { do: 'complete', upload: begun.upload.id }, upload);
   return (await readState(engine, begun.upload.id))!;
 }
 

@@ -247,7 +247,7 @@ export class Placement {
       // Parts on their way to the store make room by themselves; after that somebody must move what is in the way.
       if (performance.now() - askedMs > askForRoomMs) {
         askedMs = performance.now();
-        await ask(this.#engine, { do: 'tend', upload: id });
+        await ask(this.#engine, { do: 'tend', upload: id }, this.#state);
       }
       await pause(waitPauseMs);
     }

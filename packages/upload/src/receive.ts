@@ -219,7 +219,7 @@ async function commit(
   engine.metrics.chunkCommitted();
   // Numbers are parts that are ready; what has a space in it are frames that nobody needs.
   const ready = more.filter((item) => !item.includes(' '));
-  await askFor(engine, id, ready, allStored === '1');
+  await askFor(engine, id, ready, allStored === '1', state);
   if (state.status === 'PENDING' && allStored !== '1') await tellUploading(engine, state);
   await dropFrames(
     engine,
@@ -259,7 +259,7 @@ async function refused(
       // Its checksum is the same, which is less than its digest.
       engine.hashes.spoil(id);
       // Whoever committed it may have died before it could ask for what follows.
-      await ask(engine, { do: 'tend', upload: id });
+      await ask(engine, { do: 'tend', upload: id }, state);
       return {
         ack: now.storedBytes === now.receivedBytes ? 'stored' : 'buffered',
         duplicate: true,

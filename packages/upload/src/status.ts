@@ -87,7 +87,8 @@ export async function declare(
   if (word === 'TOO_LARGE') throw uploadErrors.FILE_TOO_LARGE({ size: size!, limit: Number(allStored) });
   if (word === 'SIZE') throw uploadErrors.SIZE_CONFLICT({ size: size! });
   if (word === 'DIGEST') throw uploadErrors.DIGEST_CONFLICT();
-  if (word === 'OK') await askFor(engine, id, ready, allStored === '1');
+  if (word !== 'OK' || (ready.length === 0 && allStored !== '1')) return;
+  await askFor(engine, id, ready, allStored === '1', await readState(engine, id));
 }
 
 async function endedError(engine: Engine, id: string): Promise<Error> {

@@ -64,7 +64,7 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   await loseVanished(engine, id, gone);
   const extents = buffered.filter(({ attempt }) => attempt === undefined || !gone.includes(attempt));
   const full = fullParts(state, extents, state.size);
-  for (const part of full) await ask(engine, { do: 'part', upload: id, part });
+  for (const part of full) await ask(engine, { do: 'part', upload: id, part }, state);
   const isQuiet = quietMs >= engine.settings.spillAfterMs;
   if (isQuiet || state.isPressed) await spill(engine, state, extents, full, signal);
   const { spillAfterMs } = engine.settings;

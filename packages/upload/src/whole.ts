@@ -20,6 +20,7 @@ import { makeId } from './keys.js';
 import { hex, receive } from './receive.js';
 import { declare } from './status.js';
 import { readState, type Result } from './state.js';
+import { labelsOf } from './work.js';
 
 export interface StoredFile extends Result {
   isUpdate: boolean;
@@ -109,7 +110,7 @@ async function storeSmall(
   if (engine.hooks.afterComplete && !stored.replayed) {
     const { nodeId, path } = stored.result;
     const job = { upload: id, nodeId, tenant: upload.tenant, path, size: length };
-    await engine.queue.add({ do: 'announce', ...job });
+    await engine.queue.add({ do: 'announce', ...job }, { labels: labelsOf(upload) });
   }
   return { ...resultOf(stored.result), isUpdate: stored.isUpdate };
 }

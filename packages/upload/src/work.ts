@@ -52,9 +52,20 @@ export function waitFor(error: unknown, attempt: number): Snooze | undefined {
   return new Snooze(Math.round(longestLookMs * (0.5 + Math.random() / 2)));
 }
 
-export async function ask(engine: Engine, job: UploadJob): Promise<void> {
+/** Whose upload it is. Left out by those who only know an id and look after many: their jobs are seen by operators only. */
+export interface Whose {
+  tenant: string;
+  owner?: string | undefined;
+}
+
+export async function ask(engine: Engine, job: UploadJob, whose?: Whose): Promise<void> {
   const key = job.do === 'part' ? `part ${job.upload} ${job.part}` : `${job.do} ${job.upload}`;
-  await engine.queue.add(job, { unique: key });
+  await engine.queue.add(job, { unique: key, ...(whose && { labels: labelsOf(whose) }) });
+}
+
+/** With these an API can show a tenant its own jobs. */
+export function labelsOf({ tenant, owner }: Whose): Record<string, string> {
+  return { tenant, ...(owner !== undefined && { owner }) };
 }
 
 /** What a step of an upload leaves to do: its ready parts, and its completion. */
@@ -63,10 +74,11 @@ export async function askFor(
   upload: string,
   ready: string[],
   allStored: boolean,
+  whose: Whose | undefined,
 ): Promise<void> {
   const jobs: UploadJob[] = ready.map((part) => ({ do: 'part', upload, part: Number(part) }));
   if (allStored) jobs.push({ do: 'complete', upload });
-  await Promise.all(jobs.map((job) => ask(engine, job)));
+  await Promise.all(jobs.map((job) => ask(engine, job, whose)));
 }
 
 export function startWork(engine: Engine, concurrency: number): Worker<UploadJob> {

@@ -58,7 +58,7 @@ export async function writePart(
   failPoint('part.recorded');
   if (word !== 'OK' && key !== '') await store.delete(key);
   if (word === 'STALE') throw uploadErrors.CHUNKS_LOST();
-  if (allStored === '1') await ask(engine, { do: 'complete', upload: id });
+  if (allStored === '1') await ask(engine, { do: 'complete', upload: id }, state);
   await dropFrames(engine, id, freed);
 }
 

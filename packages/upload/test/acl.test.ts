@@ -23,7 +23,8 @@ const password = 'secret';
 const document = readFileSync(new URL('../../../../docs/acl.md', import.meta.url), 'utf8');
 /** What every connection sends. */
 const everyone = ['client|setname', 'info', 'ping'];
-const keysOf = { uploads: '~sluice:{uploads:*', chunks: '~sluice:{frames:*' };
+/** `queues` is the list that the queue of uploads enters itself into. */
+const keysOf = { uploads: ['~sluice:{uploads:*', '~sluice:queues'], chunks: ['~sluice:{frames:*'] };
 
 /** The documented command of a role, as words. */
 function documented(role: string): string[] {
@@ -82,7 +83,7 @@ for (const role of ['uploads', 'chunks'] as const)
       needed,
       message,
     );
-    assert.deepEqual(others, ['on', `>${password}`, 'resetkeys', keysOf[role], 'resetchannels', '-@all']);
+    assert.deepEqual(others, ['on', `>${password}`, 'resetkeys', ...keysOf[role], 'resetchannels', '-@all']);
   });
 
 test('all that uploads do can be done under the minimal rights, and Redis denied nothing', async (t) => {

@@ -1,6 +1,6 @@
 // One random schedule: a few processes with a cache each read, change and invalidate a few values, and everything that can happen
 // between any two steps happens at random: replies get lost, commands arrive late, loaders are slow, fail or die with their process,
-// leases end, values and generations are evicted, notices come late or not at all, clocks go on.
+// leases end, groups are swept, values, generations and indexes are evicted, notices come late or not at all, clocks go on.
 //
 // The model is a number per value. A change commits the next version and then invalidates; when the invalidation says `applied`,
 // that version becomes the floor: whoever asks from then on must not get an older one, from Redis or from a load. Copies in another
@@ -143,6 +143,12 @@ export class Schedule {
     ];
     if (this.#hasGroups) {
       choices.push([0.4 * storm, 'the generation is evicted', () => this.#remove('generation', `of:${key}`)]);
+      choices.push([
+        0.4 * storm,
+        'the list of indexes is evicted',
+        () => this.#remove('indexes', `of:${key}`),
+      ]);
+      choices.push([1.5, `${process.id} begins to sweep`, () => this.#sweep(process)]);
     }
     if (requests.length > 0) {
       const index = this.#pick(requests.length);
@@ -197,6 +203,12 @@ export class Schedule {
   async #outlive(process: Process): Promise<void> {
     await this.#flow();
     await process.clock.advance(ttlMs + 1);
+  }
+
+  /** Long enough for a sweep to begin; what it sends meets whatever comes next. */
+  async #sweep(process: Process): Promise<void> {
+    await this.#flow();
+    await process.clock.advance(1_000);
   }
 
   #offerLoads(choices: [number, string, () => Promise<void> | void][]): void {
@@ -255,6 +267,7 @@ export class Schedule {
         name: 'row',
         key: (key) => key,
         ttlMs,
+        indexed: true,
         nearMs: this.#hasNear ? 5_000 : 0,
         hardTimeoutMs: 1_000_000,
         ...this.#stale,
@@ -346,7 +359,8 @@ export class Schedule {
   async #remove(kind: string, name: string): Promise<void> {
     const key = `${this.#prefix}:cache:${kind}:{${name}}`;
     await this.#server.call('DEL', [key]);
-    if (kind !== 'lease') for (const process of this.#processes) process.notices.push({ key, version: 0 });
+    const isWatched = kind === 'value' || kind === 'generation';
+    if (isWatched) for (const process of this.#processes) process.notices.push({ key, version: 0 });
   }
 
   #watchOver<T>(process: Process, promise: Promise<T>, check: (result: T) => void): void {

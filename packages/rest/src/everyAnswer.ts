@@ -1,0 +1,41 @@
+// What every answer has, whoever gives it: the id of its request, and what keeps a browser from doing with it what nobody meant.
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance } from 'fastify';
+
+const sane = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
+
+/** The id that the client or a proxy gave the request, if it is one that can stand in a header and in a log; else a new one. */
+export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && sane.test(given) ? given : randomUUID();
+}
+
+/** An answer is data: nothing in it is run, framed or guessed at. A page says otherwise, with `pageHeaders`. */
+export const answerHeaders = {
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+};
+
+/** For HTML: scripts and styles come from this server as files, never inline. */
+export const pageHeaders = {
+  ...answerHeaders,
+  'Content-Security-Policy': [
+    "default-src 'none'",
+    ...['script-src', 'style-src', 'connect-src', 'font-src', 'manifest-src'].map((what) => `${what} 'self'`),
+    "img-src 'self' data:",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Permissions-Policy': 'camera=(), microphone=(), geolocation=()',
+};
+
+/** For the routes that are declared in this scope. */
+export function markAnswers(server: FastifyInstance): void {
+  server.addHook('onRequest', async (request, reply) => {
+    reply.headers(answerHeaders).header('X-Request-Id', request.id);
+  });
+}
