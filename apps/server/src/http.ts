@@ -64,6 +64,8 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     else void answer(reply, 404, 'text/plain', 'not found\n');
   });
   server.setErrorHandler((error, request, reply) => {
+    // Also what no route was found for can be wrong in itself: a body of no known type, a method that needs one.
+    if (options.files) return options.files.refuse(options.logger, error, request, reply);
     // Without the query, which may hold the signature of a link.
     const path = request.url.split('?', 1)[0];
     options.logger.error({ err: error, requestId: request.id, path }, 'a request failed');
