@@ -19,6 +19,8 @@ const PACKAGES = {
   events: 'Events',
   cache: 'The cache',
   inspect: 'History',
+  webhooks: 'Webhooks',
+  alerts: 'Alerts',
 };
 type Package = keyof typeof PACKAGES;
 const packages = Object.keys(PACKAGES) as Package[];

@@ -47,6 +47,18 @@ export interface Config {
   failureRate: number;
   /** So long rows stay in the audit log (`SLUICE_AUDIT_KEEP_MS`, 400 days). */
   auditKeepMs: number;
+  /** Networks that webhooks may reach although they are not public (`SLUICE_WEBHOOK_ALLOW`, `10.1.0.0/16,fd00::/8`). */
+  webhookAllow: string[];
+  /** How many deliveries of webhooks are made here at once (`SLUICE_WEBHOOK_WORKERS`, 20). */
+  webhookWorkers: number;
+  /** How long a receiver may take to answer (`SLUICE_WEBHOOK_TIMEOUT_MS`, 10 s). */
+  webhookTimeoutMs: number;
+  /** Other limits of alerts (`SLUICE_ALERTS`, JSON: `{"deadLetters":500,"hitRate":null}`). */
+  alertLimits: Record<string, unknown>;
+  /** So long a threshold must be crossed until it is told, and kept until it is taken back (`SLUICE_ALERT_FOR_MS`, 2 minutes). */
+  alertForMs: number;
+  /** How often thresholds are looked at (`SLUICE_ALERT_EVERY_MS`, 15 s). */
+  alertEveryMs: number;
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
   /** Signs sessions, tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
@@ -118,6 +130,7 @@ const DAY_MS = 86_400_000;
 const SHORTEST_IDLE_MS = 1_000;
 const LONGEST_IDLE_MS = 30 * DAY_MS;
 const LARGEST_RATE = 1_000_000;
+const LONGEST_WEBHOOK_MS = 120_000;
 const LONGEST_RECORD_MS = 3_650 * DAY_MS;
 
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
@@ -141,7 +154,16 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     keyRate: wholeNumber(env, 'SLUICE_KEY_RATE', 0, LARGEST_RATE) ?? 1_000,
     failureRate: wholeNumber(env, 'SLUICE_FAILURE_RATE', 0, LARGEST_RATE) ?? 60,
     auditKeepMs: wholeNumber(env, 'SLUICE_AUDIT_KEEP_MS', DAY_MS, LONGEST_RECORD_MS) ?? 400 * DAY_MS,
-    tenants: tenantRules(env),
+    webhookAllow: (env['SLUICE_WEBHOOK_ALLOW'] ?? '')
+      .split(',')
+      .map((network) => network.trim())
+      .filter(Boolean),
+    webhookWorkers: wholeNumber(env, 'SLUICE_WEBHOOK_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
+    webhookTimeoutMs: wholeNumber(env, 'SLUICE_WEBHOOK_TIMEOUT_MS', 100, LONGEST_WEBHOOK_MS) ?? 10_000,
+    alertLimits: json(env, 'SLUICE_ALERTS') as Record<string, unknown>,
+    alertForMs: wholeNumber(env, 'SLUICE_ALERT_FOR_MS', 0, DAY_MS) ?? 120_000,
+    alertEveryMs: wholeNumber(env, 'SLUICE_ALERT_EVERY_MS', 100, DAY_MS) ?? 15_000,
+    tenants: json(env, 'SLUICE_TENANTS') as Record<string, TenantRules>,
     secret: env['SLUICE_SECRET'] || undefined,
     origins: (env['SLUICE_ORIGINS'] ?? '')
       .split(',')
@@ -263,14 +285,19 @@ function serviceKeys(env: NodeJS.ProcessEnv): string[] {
   });
 }
 
-function tenantRules(env: NodeJS.ProcessEnv): Record<string, TenantRules> {
-  const text = env['SLUICE_TENANTS'];
+/** A JSON object; an empty one if nothing is set. */
+function json(env: NodeJS.ProcessEnv, name: string): object {
+  const text = env[name];
   if (!text) return {};
+  let value: unknown;
+  let cause: unknown;
   try {
-    return JSON.parse(text) as Record<string, TenantRules>;
+    value = JSON.parse(text);
   } catch (error) {
-    throw serverErrors.BAD_CONFIG({ name: 'SLUICE_TENANTS', value: text, wanted: 'JSON' }, { cause: error });
+    cause = error;
   }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw serverErrors.BAD_CONFIG({ name, value: text, wanted: 'a JSON object' }, { cause });
 }
 
 /** `mail,images:4`: names, each with the number of jobs that run at once if that matters. */

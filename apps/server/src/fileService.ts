@@ -8,6 +8,7 @@ import { defaultTenant, installation } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import { applyEvent, Cache, prometheusText } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
+import { Inspect } from '@sluice/inspect';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
@@ -15,10 +16,13 @@ import { markAnswers, notFound, rest, serverOptions, ServiceKeys, type RestOptio
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
 import { startAccess } from './accessService.js';
+import { startAlerts } from './alertService.js';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
+import { secretOf } from './secret.js';
+import { WebhookService } from './webhookService.js';
 
 const DISK_BUCKET = 'disk';
 /** Of the memory for chunks: what Redis needs for itself, and for frames that are on their way out. */
@@ -82,7 +86,20 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   });
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
-  const relay = config.roles.has('relay') ? startRelay(redisUrl, records, cache, logger) : undefined;
+  const secret = secretOf(config);
+  const webhooks = new WebhookService({ config, redisUrl, records, secret, logger });
+  await webhooks.start();
+  const inspect = new Inspect({
+    redis: redisUrl,
+    queues: 'all',
+    cache: { redis: options.cacheRedisUrl ?? redisUrl },
+    logger,
+  });
+  await inspect.start();
+  const alerts = await startAlerts({ config, redisUrl, inspect, webhooks: webhooks.webhooks, logger });
+  const relay = config.roles.has('relay')
+    ? startRelay(redisUrl, records, cache, webhooks, logger)
+    : undefined;
   const restOptions: RestOptions | undefined = access
     ? {
         uploads,
@@ -94,6 +111,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
         rates: { keyPerSecond: config.keyRate, failuresPerMinute: config.failureRate },
         defaultBucket: stores.defaultBucket,
         serviceKeys: new ServiceKeys(config.serviceKeys),
+        more: [...webhooks.routes, ...alerts.routes],
         origins: config.origins,
         ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
         trustProxy: config.trustProxy,
@@ -110,11 +128,14 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     metrics: [
       () => uploads.metrics().catch(() => ''),
       async () => prometheusText(cache.statistics()),
-      ...(relay ? [relay.metrics] : []),
+      ...(relay ? [relay.metrics, webhooks.metrics] : []),
     ],
     rest: restOptions && { rest, options: restOptions, notFound, serverOptions, markAnswers },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
+      await alerts.stop(deadlineMs);
+      await inspect.close();
+      await webhooks.stop(deadlineMs);
       await uploads.stop(deadlineMs);
       stores.close();
       await access?.stop();
@@ -139,9 +160,15 @@ function invalidating(cache: Cache, logger: Logger): OnChange {
   };
 }
 
-function startRelay(redisUrl: string, records: Records, cache: Cache, logger: Logger) {
+function startRelay(
+  redisUrl: string,
+  records: Records,
+  cache: Cache,
+  webhooks: WebhookService,
+  logger: Logger,
+) {
   const redis = new RedisLink(redisUrl, { name: 'sluice-events' });
-  const relay = new Relay({ records, sink: new RedisStreamSink({ redis }), logger });
+  const relay = new Relay({ records, sink: webhooks.before(new RedisStreamSink({ redis })), logger });
   void relay.start();
   const follower = new ChangeFollower({
     cache,

@@ -4,7 +4,8 @@
  *     GET /healthz   the process lives: 200
  *     GET /readyz    every part can do its work: 200, otherwise 503 with the names of those that cannot
  *     GET /metrics   figures in Prometheus' text format
- *     /v1/…          uploads, files, nodes, drives (see /openapi.json)
+ *     GET /docs      what can be asked, for people; /openapi.json for machines
+ *     /v1/…          uploads, files, nodes, drives, queues, jobs
  *     /              the dashboard for browsers, if it was built; a few words for everybody else
  *
  * On the loopback interface unless told otherwise. A stop lets requests under way end, by a deadline.
@@ -84,8 +85,7 @@ function declareHealth(server: FastifyInstance, options: HttpOptions): void {
       const parts = await Promise.all(options.metrics.map((source) => source()));
       return answer(reply, 200, 'text/plain; version=0.0.4; charset=utf-8', parts.join(''));
     },
-    '/': async (reply) =>
-      answer(reply, 200, 'text/plain', 'Sluice\n/healthz\n/readyz\n/metrics\n/openapi.json\n'),
+    '/': async (reply) => frontPage(reply, options.files !== undefined),
   };
   for (const [url, page] of Object.entries(answers)) {
     server.get(url, (request: FastifyRequest, reply) =>
@@ -98,6 +98,17 @@ function declareHealth(server: FastifyInstance, options: HttpOptions): void {
         answer(reply.header('Allow', 'GET, HEAD'), 405, 'text/plain', 'only GET and HEAD\n'),
     });
   }
+}
+
+/** Where to go from here: links for browsers, lines for everything else. */
+function frontPage(reply: FastifyReply, hasDocs: boolean): FastifyReply {
+  const pages = [...(hasDocs ? ['/docs', '/openapi.json'] : []), '/healthz', '/readyz', '/metrics'];
+  reply.header('Vary', 'Accept').header('Content-Security-Policy', "default-src 'none'");
+  if (!reply.request.headers.accept?.includes('text/html'))
+    return answer(reply, 200, 'text/plain', `Sluice\n${pages.join('\n')}\n`);
+  const links = pages.map((page) => `<li><a href="${page}">${page}</a></li>`).join('');
+  const head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sluice</title>';
+  return answer(reply, 200, 'text/html; charset=utf-8', `${head}<h1>Sluice</h1><ul>${links}</ul></html>\n`);
 }
 
 async function answerReady(checks: Record<string, ReadyCheck>, reply: FastifyReply): Promise<FastifyReply> {

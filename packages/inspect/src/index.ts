@@ -14,3 +14,4 @@ export type { WorkerRow } from './workers.js';
 export type { Series, SeriesPoint, SeriesQuestion } from './series.js';
 export type { CacheFigure, QueueFigure, RedisFigure } from './figures.js';
 export { inspectErrors } from './errors.js';
+export { AllQueues, type Directory } from './directory.js';

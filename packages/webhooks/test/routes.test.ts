@@ -153,6 +153,6 @@ test('what makes no sense is refused with the field, and an address out of bound
     const { error } = answer.body;
     assert.deepEqual([answer.status, error.code, error.details?.field], [status, code, field], answer.text);
   }
-  for (const id of ['x', 'wh_%00', `${'x'.repeat(3_000)}`, "wh_' OR 1=1"])
+  for (const id of ['x', 'wh_%00', 'x'.repeat(3_000), "wh_' OR 1=1"])
     assert.ok([400, 404].includes((await call('admin', 'GET', `/v1/webhooks/${id}`)).status), id);
 });
