@@ -21,6 +21,7 @@ const PACKAGES = {
   inspect: 'History',
   webhooks: 'Webhooks',
   alerts: 'Alerts',
+  operations: 'Operations',
 };
 type Package = keyof typeof PACKAGES;
 const packages = Object.keys(PACKAGES) as Package[];
