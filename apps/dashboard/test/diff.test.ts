@@ -1,7 +1,7 @@
 /** What an edit changed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { diffLines } from '../src/diff.js';
 
 test('a changed line is removed and added, the others stay', () => {

@@ -1,7 +1,7 @@
 /** Makes screenshots of every page, for people to look at: `node apps/dashboard/dist/test/look.js <folder> [words]`. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { openBrowser } from './browser.js';
+import { startBrowser } from '@sluice/testbed';
 import type { SceneName } from './scenes.js';
 import { startStandIn } from './standIn.js';
 
@@ -32,7 +32,7 @@ const paths = [
 ];
 
 mkdirSync(folder, { recursive: true });
-const browser = await openBrowser();
+const browser = await startBrowser();
 for (const scene of scenes) {
   const standIn = await startStandIn(scene);
   for (const { name, width, height } of views) {

@@ -30,6 +30,8 @@ export interface OwnProgram {
   stopSignal: NodeJS.Signals;
   /** Where its process is marked. */
   markFile: string;
+  /** Where it is reached; noted beside the mark, for tools on the same machine. */
+  url?: string;
   lock: FolderLock;
   logger: Logger;
   spawn: () => ChildProcess;
@@ -53,10 +55,10 @@ export class OwnProcess {
 
   /** Starts the process and waits until it can be used. */
   async launch(): Promise<void> {
-    const { spawn, untilReady, markFile, stopSignal } = this.program;
+    const { spawn, untilReady, markFile, stopSignal, url } = this.program;
     const child = spawn();
     this.child = child;
-    if (child.pid !== undefined) writeFileSync(markFile, JSON.stringify(markOf(child.pid)));
+    if (child.pid !== undefined) writeFileSync(markFile, JSON.stringify({ ...markOf(child.pid), url }));
     // If this process ends without its stop, the program still gets the chance to end in order.
     const farewell = (): void => void child.kill(stopSignal);
     process.once('exit', farewell);

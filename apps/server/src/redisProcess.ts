@@ -62,6 +62,7 @@ export async function startRedisProcess(options: RedisProcessOptions): Promise<R
       };
       const redis = new OwnProcess({
         ...ours,
+        url: `redis://127.0.0.1:${port}`,
         spawn: () => spawn(program, settings(port, folder, options), start),
         untilReady: (child) => untilLoaded(child, logger),
       });

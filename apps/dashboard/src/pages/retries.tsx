@@ -75,7 +75,7 @@ function columnsFor(onDone: () => void): Column<RetryRow>[] {
       tight: true,
       cell: ({ queue, id }) => (
         <span class="row-actions">
-          <Action small label={`Run ${id} now`} run={() => retryJob(queue, id)} onDone={onDone}>
+          <Action small label={`Run now: ${id}`} run={() => retryJob(queue, id)} onDone={onDone}>
             Run now
           </Action>
           <Action

@@ -251,7 +251,7 @@ function Webhooks() {
           <Action
             small
             needs="admin"
-            label={`Try ${hook.url}`}
+            label={`Test ${hook.url}`}
             run={async () => {
               await call('POST', `${at('v1', 'webhooks', hook.id)}/test`);
               return 'On its way; see the deliveries.';
@@ -262,7 +262,7 @@ function Webhooks() {
           <Action
             small
             needs="admin"
-            label={`Switch ${hook.url}`}
+            label={`${hook.active === false ? 'On' : 'Off'}: ${hook.url}`}
             run={async () => {
               await call('PATCH', at('v1', 'webhooks', hook.id), { body: { active: hook.active === false } });
               return hook.active === false ? 'It is told again.' : 'It is told nothing any more.';

@@ -95,7 +95,7 @@ function columnsFor(onDone: () => void): Column<WorkerRow>[] {
         ) : (
           <Action
             small
-            label={`Let ${name} work again`}
+            label={`Work again: ${name}`}
             run={() => drainWorker(queue, session, false)}
             onDone={onDone}
           >

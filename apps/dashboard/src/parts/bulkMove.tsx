@@ -31,7 +31,7 @@ export function BulkMove(props: BulkProps) {
         type="button"
         disabled={!may('operator')}
         title={may('operator') ? undefined : 'Your key may not do this; it takes the role operator.'}
-        aria-label={`${title} ${props.what}`}
+        aria-label={props.children === undefined ? `${title} ${props.what}` : undefined}
         onClick={() => setOpen(true)}
       >
         {props.children ?? title}

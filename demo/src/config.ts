@@ -1,0 +1,34 @@
+// What the environment says: where the server is, and its Redis.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface Config {
+  url: string;
+  key: string | undefined;
+  redisUrl: string;
+  /** After so long it ends by itself; undefined: when somebody ends it. */
+  seconds: number | undefined;
+}
+
+export function readConfig(args: readonly string[]): Config | string {
+  const { SLUICE_URL, SLUICE_KEY, SLUICE_REDIS_URL, SLUICE_DATA_DIR = '.sluice' } = process.env;
+  const redisUrl = SLUICE_REDIS_URL ?? ownRedis(SLUICE_DATA_DIR);
+  if (redisUrl === undefined)
+    return 'no server of this folder runs: start one with "npm start", or say SLUICE_REDIS_URL and SLUICE_URL';
+  const at = args.indexOf('--seconds');
+  const seconds = at === -1 ? undefined : Number(args[at + 1]);
+  if (seconds !== undefined && !(seconds > 0)) return '--seconds takes a number of seconds';
+  return { url: SLUICE_URL ?? 'http://127.0.0.1:7420', key: SLUICE_KEY, redisUrl, seconds };
+}
+
+/** The server notes where the Redis is that it started. */
+function ownRedis(dataDir: string): string | undefined {
+  try {
+    const { url } = JSON.parse(readFileSync(join(dataDir, 'redis', 'redis-process.json'), 'utf8')) as {
+      url?: string;
+    };
+    return url;
+  } catch {
+    return undefined;
+  }
+}
