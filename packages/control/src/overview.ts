@@ -65,7 +65,7 @@ export class OverviewSource {
       dead: summary,
       retries,
       uploads: { open },
-      outbox: { waiting: Number(outbox.waiting), oldestMs: outbox.oldestMs },
+      outbox,
     };
     return { ...overview, attention: attentionOf(overview) };
   }
