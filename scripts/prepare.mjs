@@ -1,6 +1,6 @@
 /**
  * Brings a fresh clone to the point where compiled code can run: Node's version, npm dependencies, the programs
- * from outside npm (Redis, PostgreSQL, versitygw), and the build. Every step looks first and works only if something is
+ * from outside npm (Redis, PostgreSQL, versitygw, Chromium), and the build. Every step looks first and works only if something is
  * missing, so that
  * the second run costs less than a second.
  *
@@ -23,6 +23,7 @@ import {
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { packDashboard } from './dashboard.mjs';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -49,6 +50,15 @@ const POSTGRES = {
   optional: true,
   hint: 'the tests on the system’s own PostgreSQL need it',
 };
+/** The browser of the tests of pages, which say that they were skipped without it. */
+const CHROMIUM = {
+  title: 'Chromium',
+  programs: ['chromium', 'chromium-browser', 'google-chrome'],
+  aptPackage: 'chromium',
+  services: [],
+  optional: true,
+  hint: 'the tests in a browser need it',
+};
 const OPENSSL = {
   title: 'OpenSSL',
   programs: ['openssl'],
@@ -57,18 +67,31 @@ const OPENSSL = {
   hint: 'install openssl',
 };
 
+/** The tests of the command line sit in a real terminal; without it they say that they were skipped. */
+const TMUX = {
+  title: 'tmux',
+  programs: ['tmux'],
+  aptPackage: 'tmux',
+  services: [],
+  optional: true,
+  hint: 'the tests of the command line in a terminal need it',
+};
+
 /** The S3 server of the tests. The testbed looks for it in the same place (`packages/testbed/src/versitygw.ts`). */
 const VERSITYGW = { module: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' };
 
 /** What a command needs before it can run; `build: false` leaves compiling to the caller. */
 export async function prepare(needs = {}) {
-  const { redis = false, openssl = false, postgres = false, versitygw = false, build = true } = needs;
+  const { redis = false, openssl = false, postgres = false, versitygw = false } = needs;
+  const { chromium = false, tmux = false, build = true } = needs;
   checkNode();
   await installDependencies();
   if (redis) await provide(REDIS);
   if (openssl) await provide(OPENSSL);
   if (versitygw) await provideVersitygw();
   if (postgres) await provide(POSTGRES);
+  if (tmux) await provide(TMUX);
+  if (chromium) await provide(CHROMIUM);
   if (build && (await compile()) !== 0) stopWith('the build failed');
 }
 
@@ -82,9 +105,11 @@ export function say(line) {
   process.stderr.write(`${line}\n`);
 }
 
-/** Compiles what changed; returns the compiler's exit code. */
-export function compile() {
-  return run(process.execPath, [tool('typescript', 'tsc'), '-b'], { title: 'compiling', quietIfShort: true });
+/** Compiles what changed, and packs the dashboard if it changed; returns the exit code of what failed, or 0. */
+export async function compile() {
+  const title = 'compiling';
+  const code = await run(process.execPath, [tool('typescript', 'tsc'), '-b'], { title, quietIfShort: true });
+  return code === 0 ? packDashboard() : code;
 }
 
 /** The script behind a program of node_modules, so that no shell and no shim are needed to run it. */

@@ -35,7 +35,8 @@ let runner;
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => interrupt(signal));
 const lateness = setTimeout(() => interrupt('the time limit'), WHOLE_RUN_TIMEOUT_MS);
 
-await prepare({ redis: true, openssl: true, postgres: true, versitygw: true, build: false });
+const needs = { redis: true, openssl: true, postgres: true, versitygw: true, tmux: true, chromium: true };
+await prepare({ ...needs, build: false });
 const typesHold = await part('types', compile);
 await part('lint', lint);
 await part('format', checkFormat);

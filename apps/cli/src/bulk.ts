@@ -23,7 +23,8 @@ export async function forEach(
     signal.throwIfAborted();
     try {
       const answer = dryRun ? await look(id) : await change(id);
-      out.did({ id, ...(!dryRun && (answer as object)), dryRun }, dryRun ? would(id) : did(id));
+      if (dryRun) out.would({ id }, would(id));
+      else out.did({ id, ...(answer as object) }, did(id));
     } catch (error) {
       // What concerns all of them is not said for each.
       const code = exitCodeOf(error);

@@ -119,7 +119,7 @@ export function cacheCommands(program: SluiceCommand): void {
       const { api, out, confirm } = context;
       const body = key === undefined ? { group: parseLoose(flags.group!) } : { key: parseLoose(key) };
       const what = key === undefined ? `group ${flags.group} of ${family}` : `${family} ${key}`;
-      if (flags.dryRun) return out.did({ family, ...body }, `${what}: would be dropped`);
+      if (flags.dryRun) return out.would({ family, ...body }, `${what}: would be dropped`);
       if (key === undefined) await confirm(`Drop the ${what}?`);
       const answer = await api.post<object>(pathOf`/v1/cache/${family}/invalidate`, body);
       out.did({ family, ...body, ...answer }, `${what}: dropped`);

@@ -195,7 +195,7 @@ function editLetter(dead: SluiceCommand): void {
             ? await inEditor(context, letter.data)
             : parseJson(await textFrom(given, stdin));
         if (flags.dryRun)
-          return out.did({ queue, id, data }, `${queue} ${id}: would become ${JSON.stringify(data)}`);
+          return out.would({ queue, id, data }, `${queue} ${id}: would become ${JSON.stringify(data)}`);
         if (JSON.stringify(data) === JSON.stringify(letter.data)) out.say('the data are as they were');
         else {
           await api.ask('PATCH', path, { body: { data } });

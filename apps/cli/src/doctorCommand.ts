@@ -1,6 +1,7 @@
 // `sluice doctor`: looks at everything that is wrong often, and says of each thing whether it is well and what to do if not. Findings
 // are ok, warn or fail; the exit code is 1 when one of them is fail.
 import { join } from 'node:path';
+import { crossedOf, readAlerts } from './alertsCommand.js';
 import { declare, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
 import { ApiError, cliErrors } from './errors.js';
@@ -205,7 +206,7 @@ async function keyRole({ api }: Context): Promise<Finding> {
         what,
         level: 'warn',
         text: 'none is needed: everybody on this machine is admin',
-        advice: "sluice keys create ops --tenant '*' --role admin",
+        advice: "sluice keys create ops --for '*' --role admin",
       };
     return {
       what,
@@ -318,17 +319,14 @@ export function judgeSkew(what: string, skewMs: number, precisionMs = 0): Findin
 
 async function alerts({ api }: Context): Promise<Finding[]> {
   try {
-    const { items = [] } = await api.get<{
-      items?: { name: string; crossed?: boolean; firing?: boolean; message?: string }[];
-    }>('/v1/alerts');
-    const crossed = items.filter((alert) => alert.crossed ?? alert.firing);
-    if (crossed.length === 0)
-      return [{ what: 'alerts', level: 'ok', text: `none of ${count(items.length)}` }];
-    return crossed.map(({ name, message }) => ({
+    const all = await readAlerts(api);
+    const crossed = crossedOf(all);
+    if (crossed.length === 0) return [{ what: 'alerts', level: 'ok', text: `none of ${count(all.length)}` }];
+    return crossed.map((text) => ({
       what: 'alert',
       level: 'warn',
-      text: message ?? name,
-      advice: 'sluice status',
+      text,
+      advice: 'sluice alerts, sluice status',
     }));
   } catch (error) {
     return [unseen('alerts', error)];
@@ -364,6 +362,7 @@ function octal(mode: number): string {
 export const knownVariables = new Set(
   [
     'URL KEY TENANT',
+    'ALERTS ALERT_EVERY_MS ALERT_FOR_MS AUDIT_KEEP_MS FAILURE_RATE KEY_RATE WEBHOOK_ALLOW WEBHOOK_TIMEOUT_MS WEBHOOK_WORKERS',
     'CACHE_BYTES CACHE_REDIS_URL CHUNKS_REDIS_URL DATABASE_URL DATA_DIR DELETE_GRACE_MS HANDLERS HOST KEYS LEASE_MS LOG_LEVEL ORIGINS',
     'PORT PUBLIC_URL QUEUES REDIS_URL ROLES SECRET SERVICE_KEYS STOP_DEADLINE_MS TENANTS TRUST_PROXY',
     'S3_ACCESS_KEY_ID S3_BUCKET S3_ENDPOINT S3_EQUAL_PARTS S3_IDLE_MS S3_MAX_PARTS S3_PATH_STYLE S3_REGION S3_SECRET_ACCESS_KEY',

@@ -168,7 +168,7 @@ async function receive(
   try {
     if (begun === node.size) return;
     const headers: Record<string, string> =
-      begun > 0 ? { Range: `bytes=${begun}-`, 'If-Range': `"${node.etag}"` } : {};
+      begun > 0 ? { Range: `bytes=${begun}-`, 'If-Range': quoted(node.etag ?? '') } : {};
     const response = await api.open('GET', pathOf`/v1/nodes/${node.id}/content`, { headers });
     let done = response.status === 206 ? begun : 0;
     if (done === 0) await handle.truncate(0);
@@ -180,6 +180,11 @@ async function receive(
   } finally {
     await handle.close();
   }
+}
+
+/** Some stores keep the quotation marks of an ETag, some do not. */
+function quoted(etag: string): string {
+  return etag.startsWith('"') ? etag : `"${etag}"`;
 }
 
 async function check(part: string, { sha256, size }: NodeReply): Promise<void> {

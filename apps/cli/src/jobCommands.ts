@@ -246,7 +246,7 @@ function addJob(jobs: SluiceCommand): void {
         ...(flags.owner !== undefined && { owner: flags.owner }),
       };
       if (flags.dryRun)
-        return out.did({ queue, data, ...options }, `would be added to ${queue}: ${JSON.stringify(data)}`);
+        return out.would({ queue, data, ...options }, `would be added to ${queue}: ${JSON.stringify(data)}`);
       const added = await api.post<{ id: string }>(pathOf`/v1/queues/${queue}/jobs`, { data, ...options });
       out.one(added, () => out.line(safeLine(added.id)));
     });

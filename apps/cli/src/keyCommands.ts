@@ -48,8 +48,8 @@ const columns: Column<KeyRow>[] = [
 
 export function keyCommands(program: SluiceCommand): void {
   const keys = group(program, 'keys', 'Keys: make, replace and end them.')
-    .example("keys create ops --tenant '*' --role admin", 'the first key of an installation')
-    .example('keys create ci --tenant acme --role operator', 'prints it once')
+    .example("keys create ops --for '*' --role admin", 'the first key of an installation')
+    .example('keys create ci --for acme --role operator', 'prints it once')
     .example('keys rotate 7f3a --grace 1d', 'a new text; the old one ends in a day');
   declare(keys, 'ls', 'Keys without their texts, which nobody keeps.')
     .example('keys ls', 'a table')
@@ -58,20 +58,20 @@ export function keyCommands(program: SluiceCommand): void {
     });
   declare(keys, 'create', 'Make a key. Its text is printed once and kept by nobody.')
     .argument('<name>', 'what it is for')
-    .example('keys create ci --tenant acme --role operator', 'for one tenant')
-    .example("keys create ops --tenant '*' --role admin > key.txt", 'for the whole installation')
-    .option('--tenant <tenant>', "whose key it is; '*' is the whole installation")
+    .example('keys create ci --for acme --role operator', 'for one tenant')
+    .example("keys create ops --for '*' --role admin > key.txt", 'for the whole installation')
+    .option('--for <tenant>', "whose key it is; '*' is the whole installation; your own tenant unless stated")
     .addOption(
       new Option('--role <role>', 'what it may do')
         .choices(['viewer', 'operator', 'admin'])
         .default('viewer'),
     )
     .option('--expires <span>', 'ends by itself: 90d', parseSpan)
-    .runs(async ({ api, out }, flags: { tenant?: string; role: string; expires?: number }, name: string) => {
+    .runs(async ({ api, out }, flags: { for?: string; role: string; expires?: number }, name: string) => {
       const made = await api.post<MadeKey>('/v1/keys', {
         name,
         role: flags.role,
-        ...(flags.tenant !== undefined && { tenant: flags.tenant }),
+        ...(flags.for !== undefined && { tenant: flags.for }),
         ...(flags.expires !== undefined && { expiresInS: Math.round(flags.expires / 1_000) }),
       });
       printKey(out, made);
@@ -93,7 +93,7 @@ export function keyCommands(program: SluiceCommand): void {
     .option(...dryRunOption)
     .option(...yesOption)
     .runs(async ({ api, out, confirm }, { dryRun }: ChangeOptions, id: string) => {
-      if (dryRun) return out.did({ id, dryRun }, `${id}: would end`);
+      if (dryRun) return out.would({ id, dryRun }, `${id}: would end`);
       await confirm(`End the key ${id}? Whoever uses it is refused from then on.`);
       await api.ask('DELETE', pathOf`/v1/keys/${id}`);
       out.did({ id, removed: true }, `${id}: ended`);

@@ -44,6 +44,8 @@ function complain(error: unknown, { environment, stderr }: World): number {
     stderr.write(
       `${colourOf(isColoured).red('sluice:')} ${safeLine((error as Error).message ?? String(error))}\n`,
     );
+    if (error instanceof ApiError && error.status === 401)
+      stderr.write('Sign in with: sluice login, or set SLUICE_KEY\n');
     if (error instanceof ApiError && error.requestId !== undefined && error.status >= 500)
       stderr.write(`request ${safeLine(error.requestId)}: the log of the server says more\n`);
   }

@@ -19,23 +19,29 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 export interface Operation {
   id: string;
-  kind?: string;
-  action?: string;
-  queue?: string;
-  state: string;
-  progress?: { moved?: number; done?: number; total?: number } | null;
-  createdMs?: number;
+  /** dead.replay, dead.discard. */
+  kind: string;
+  queue: string;
+  state: 'waiting' | 'running' | 'done' | 'cancelled' | 'failed';
+  /** Somebody wants it to stop, and it has not stopped yet. */
+  stopping?: boolean;
+  progress: { moved: number; total?: number };
+  createdMs: number;
+  endedMs?: number | null;
   error?: { message: string } | null;
-  result?: unknown;
 }
 
 const watchMs = 500;
-const ended = /^(done|dead|cancelled|failed|completed)$/i;
+const ended = new Set(['done', 'cancelled', 'failed']);
 
 const columns: Column<Operation>[] = [
   { title: 'ID', value: ({ id }) => id },
   { title: 'WHAT', value: (operation) => whatOf(operation) },
-  { title: 'STATE', value: ({ state }) => state, style: ({ state }) => stateStyle(state) },
+  {
+    title: 'STATE',
+    value: ({ state, stopping }) => (stopping ? 'stopping' : state),
+    style: ({ state }) => stateStyle(state),
+  },
   { title: 'PROGRESS', value: (operation) => progressText(operation), cut: true },
   { title: 'BEGUN', value: ({ createdMs }) => ago(createdMs), align: 'right', spare: true },
 ];
@@ -81,7 +87,7 @@ export async function watch({ api, out, signal }: Context, id: string): Promise<
   try {
     for (;;) {
       const operation = await read(api, id);
-      if (ended.test(operation.state)) return operation;
+      if (ended.has(operation.state)) return operation;
       draw(`${whatOf(operation)}: ${progressText(operation)}`);
       await pause(watchMs, undefined, { signal });
     }
@@ -94,26 +100,21 @@ export async function watch({ api, out, signal }: Context, id: string): Promise<
 /** Says how it ended; one that died or was stopped is a failure. */
 export function report({ out }: Context, operation: Operation): void {
   out.did(operation, `${whatOf(operation)}: ${operation.state}, ${progressText(operation)}`);
-  if (!/^(done|completed)$/i.test(operation.state))
+  if (operation.state !== 'done')
     throw cliErrors.UNHEALTHY({
       what: operation.error?.message ?? `the operation ended as ${operation.state}`,
     });
 }
 
-async function read(api: Api, id: string): Promise<Operation> {
-  const answer = await api.get<Operation & { operation?: Operation }>(pathOf`/v1/operations/${id}`);
-  return answer.operation ?? answer;
+function read(api: Api, id: string): Promise<Operation> {
+  return api.get<Operation>(pathOf`/v1/operations/${id}`);
 }
 
-function whatOf({ kind, action, queue }: Operation): string {
-  return [kind ?? action ?? 'operation', queue ?? ''].filter(Boolean).join(' ');
+function whatOf({ kind, queue }: Operation): string {
+  return `${kind} ${queue}`;
 }
 
-function progressText({ progress }: Operation): string {
-  if (!progress) return '–';
-  const done = progress.moved ?? progress.done ?? 0;
-  const { total } = progress;
-  return total === undefined
-    ? count(done)
-    : `${count(done)} of ${count(total)} (${percent(total === 0 ? 1 : done / total)})`;
+function progressText({ progress: { moved, total } }: Operation): string {
+  if (total === undefined) return count(moved);
+  return `${count(moved)} of ${count(total)} (${percent(total === 0 ? 1 : moved / total)})`;
 }

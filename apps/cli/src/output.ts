@@ -97,7 +97,13 @@ export class Output {
   /** What happened to something that was changed: to a person on stderr, to a program as JSON on stdout. */
   did(value: object, sentence: string): void {
     if (this.isJson) this.jsonLine(value);
-    else if (!this.isQuiet) this.stderr.write(`${safeLine(sentence)}\n`);
+    else this.say(sentence);
+  }
+
+  /** What a dry run found, which is the data that were asked for. */
+  would(value: object, sentence: string): void {
+    if (this.isJson) this.jsonLine({ ...value, dryRun: true });
+    else this.line(safeLine(sentence));
   }
 
   /** Something that must be seen, also in a log. */

@@ -13,17 +13,8 @@ export interface Overview {
   cache?: { hitRate?: number | null } | null;
   uploads?: { open: number } | null;
   outbox?: { waiting: number; oldestMs: number | null } | null;
-  targets?: Target[] | null;
   /** The worst first. */
   attention?: Attention[] | null;
-}
-
-export interface Target {
-  name: string;
-  met: boolean | null;
-  value?: number | string | null;
-  target?: number | string | null;
-  text?: string;
 }
 
 export interface Attention {
@@ -86,10 +77,4 @@ export function redisLine({ version, usedBytes, maxBytes, opsPerSecond, clients 
 
 export function attentionText({ message, queue }: Attention): string {
   return queue === undefined ? message : `${queue}: ${message}`;
-}
-
-export function targetText({ name, value, target, text }: Target): string {
-  return (
-    text ?? `${name}: ${value ?? '–'}${target === undefined || target === null ? '' : ` (target ${target})`}`
-  );
 }

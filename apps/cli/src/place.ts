@@ -48,19 +48,8 @@ export function fileAddress({ drive, path }: Place): string {
 
 /** The node at a path, of whatever type; undefined when there is none. */
 export async function findNode(api: Api, { drive, path }: Place): Promise<NodeReply | undefined> {
-  let parent: string | undefined;
-  let found: NodeReply | undefined;
-  for (const name of path.split('/').map((part) => part.normalize('NFC'))) {
-    found = undefined;
-    for await (const node of nodesIn(api, drive, parent)) {
-      if (node.name !== name) continue;
-      found = node;
-      break;
-    }
-    if (!found) return undefined;
-    parent = found.id;
-  }
-  return found;
+  const { nodes } = await api.get<{ nodes: NodeReply[] }>('/v1/nodes', { drive, path });
+  return nodes[0];
 }
 
 export async function needNode(api: Api, place: Place): Promise<NodeReply> {

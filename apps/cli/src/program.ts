@@ -1,5 +1,6 @@
 // The whole command line as one tree: options that every command has, and the groups, each from its own file.
 import { Option } from 'commander';
+import { alertsCommand } from './alertsCommand.js';
 import { auditCommand } from './auditCommand.js';
 import { cacheCommands } from './cacheCommands.js';
 import { SluiceCommand } from './command.js';
@@ -66,6 +67,7 @@ export function makeProgram(world: World): SluiceCommand {
   cacheCommands(program);
   eventCommands(program);
   redisCommands(program);
+  alertsCommand(program);
   auditCommand(program);
   keyCommands(program);
   webhookCommands(program);

@@ -76,10 +76,13 @@ function pauseCommand(queues: SluiceCommand, verb: 'pause' | 'resume', descripti
     .completing('queue')
     .runs(async ({ api, out, stdin }, { dryRun }: ChangeOptions, given: string[]) => {
       for (const name of await idsFrom(given, stdin)) {
-        if (dryRun) await api.get(pathOf`/v1/queues/${name}`);
-        else await api.post(pathOf`/v1/queues/${name}/${verb}`);
-        const would = dryRun ? 'would be ' : '';
-        out.did({ queue: name, [verb]: !dryRun }, `${name}: ${would}${verb}d`);
+        if (dryRun) {
+          await api.get(pathOf`/v1/queues/${name}`);
+          out.would({ queue: name }, `${name}: would be ${verb}d`);
+          continue;
+        }
+        const answer = await api.post<object>(pathOf`/v1/queues/${name}/${verb}`);
+        out.did(answer, `${name}: ${verb}d`);
       }
     });
 }
@@ -116,7 +119,8 @@ function limitCommand(queues: SluiceCommand): void {
         throw cliErrors.USAGE({
           reason: 'name a limit: --max-active, --rate, --group-max-active, --group-rate or --events',
         });
-      if (flags.dryRun) return out.did({ queue: name, rules }, `${name} would get: ${JSON.stringify(rules)}`);
+      if (flags.dryRun)
+        return out.would({ queue: name, rules }, `${name} would get: ${JSON.stringify(rules)}`);
       const answer = await api.ask<object>('PATCH', pathOf`/v1/queues/${name}/limits`, { body: rules });
       out.did({ queue: name, ...answer }, `${name}: limits changed`);
     });

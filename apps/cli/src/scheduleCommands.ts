@@ -80,7 +80,7 @@ export function scheduleCommands(program: SluiceCommand): void {
           ...optionsOf(flags),
         };
         if (flags.dryRun)
-          return out.did({ queue, name, ...body }, `${queue} ${name}: would tick ${whenText(body.when)}`);
+          return out.would({ queue, name, ...body }, `${queue} ${name}: would tick ${whenText(body.when)}`);
         const schedule = await api.ask<ScheduleRow>('PUT', pathOf`/v1/queues/${queue}/schedules/${name}`, {
           body,
         });

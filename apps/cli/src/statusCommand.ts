@@ -1,8 +1,9 @@
 // `sluice status`: is everything well? One screen; the exit code says it too.
+import { crossedOf, readAlerts } from './alertsCommand.js';
 import { declare, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
 import { ApiError, cliErrors } from './errors.js';
-import { attentionText, summaryOf, targetText, type Overview } from './overview.js';
+import { attentionText, summaryOf, type Overview } from './overview.js';
 import { queueColumns } from './queueCommands.js';
 import { safeLine } from './sanitise.js';
 
@@ -17,8 +18,11 @@ export function statusCommand(program: SluiceCommand): void {
     .runs(async (context) => {
       const { api, out } = context;
       const ready = await readReady(context);
-      const overview = await overviewIfAllowed(context);
-      out.one({ url: api.url, ready, ...(overview && { overview }) }, () => print(context, ready, overview));
+      const overview = await ifAllowed(() => api.get<Overview>('/v1/overview'));
+      const alerts = await ifAllowed(() => readAlerts(api));
+      out.one({ url: api.url, ready, ...(overview && { overview }), ...(alerts && { alerts }) }, () =>
+        print(context, ready, overview, crossedOf(alerts ?? [])),
+      );
       if (ready['status'] !== 'ok')
         throw cliErrors.UNHEALTHY({ what: `not ready: ${downParts(ready).join(', ')}` });
     });
@@ -45,12 +49,12 @@ async function fetchReady(api: Context['api']): Promise<Response> {
 }
 
 /** A key of one tenant may not see the installation; what it may see is shown. */
-async function overviewIfAllowed({ api }: Context): Promise<Overview | undefined> {
+async function ifAllowed<T>(ask: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await api.get<Overview>('/v1/overview');
+    return await ask();
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 403 || error.status === 404 || error.status === 503))
-      return undefined;
+    const isUnseen = error instanceof ApiError && [401, 403, 404, 503].includes(error.status);
+    if (isUnseen) return undefined;
     throw error;
   }
 }
@@ -61,7 +65,7 @@ function downParts(ready: Ready): string[] {
     .map(([name, word]) => `${name} (${word})`);
 }
 
-function print({ api, out }: Context, ready: Ready, overview: Overview | undefined): void {
+function print({ api, out }: Context, ready: Ready, overview: Overview | undefined, crossed: string[]): void {
   const { colour } = out;
   const isReady = ready['status'] === 'ok';
   const word = isReady ? colour.green('ready') : colour.red(safeLine(ready['status'] ?? 'unready'));
@@ -73,10 +77,8 @@ function print({ api, out }: Context, ready: Ready, overview: Overview | undefin
     out.line();
     out.table(queueColumns, overview.queues);
   }
-  const missed = (overview.targets ?? []).filter(({ met }) => met === false);
   const attention = (overview.attention ?? []).map(attentionText);
-  if (missed.length + attention.length === 0) return;
+  if (attention.length + crossed.length === 0) return;
   out.heading('Needs attention');
-  for (const text of [...attention, ...missed.map(targetText)])
-    out.line(`  ${colour.yellow('!')} ${safeLine(text)}`);
+  for (const text of [...attention, ...crossed]) out.line(`  ${colour.yellow('!')} ${safeLine(text)}`);
 }

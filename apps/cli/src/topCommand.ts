@@ -5,7 +5,7 @@ import { declare, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
 import { exitCodes, exitCodeOf } from './exitCodes.js';
 import { count, duration, moment } from './human.js';
-import { attentionText, summaryOf, targetText, type Overview } from './overview.js';
+import { attentionText, summaryOf, type Overview } from './overview.js';
 import { parsePositive, parseSpan } from './parse.js';
 import { queueColumns } from './queueCommands.js';
 import { safeLine } from './sanitise.js';
@@ -162,9 +162,8 @@ function frame(context: Context, view: View): string {
 
 function body({ out }: Context, overview: Overview, { sort }: View, columns: number, room: number): string[] {
   const { colour } = out;
-  const missed = (overview.targets ?? []).filter(({ met }) => met === false).map(targetText);
   const attention = (overview.attention ?? []).map(attentionText);
-  const warnings = [...attention, ...missed].map((text) => `${colour.yellow('!')} ${safeLine(text)}`);
+  const warnings = attention.map((text) => `${colour.yellow('!')} ${safeLine(text)}`);
   const summary = renderPairs(summaryOf(overview), colour);
   const queues = [...(overview.queues ?? [])].sort(orders[sort]);
   const table = renderTable(queueColumns, queues, { colour, width: columns });

@@ -131,7 +131,7 @@ async function runJobs(context: Context, flags: UploadFlags, jobs: Job[]): Promi
       } catch (error) {
         failures.push(error);
         if (isAbort(error)) return;
-        bar.aside(() => tellFailure(context, file.source, error));
+        if (jobs.length > 1) bar.aside(() => tellFailure(context, file.source, error));
         // With the server away, every other file would wait for it in vain.
         if (exitCodeOf(error) === exitCodes.serverAway) waiting.length = 0;
       }
@@ -151,7 +151,7 @@ async function uploadStdin(context: Context, flags: UploadFlags, paths: string[]
   if (paths.length > 1 || place.path === '' || flags.to!.endsWith('/'))
     throw cliErrors.USAGE({ reason: 'stdin is one file; say which one it becomes: --to main/backup.tar' });
   if (flags.dryRun)
-    return context.out.did({ place: written(place) }, `stdin → ${written(place)}; nothing was sent`);
+    return context.out.would({ place: written(place) }, `stdin → ${written(place)}; nothing was sent`);
   await context.api.get('/healthz');
   const bar = new ProgressBar(context.out);
   bar.expect(undefined);

@@ -1,13 +1,12 @@
 // `sluice webhooks`: addresses that are told what happens.
 import { setTimeout as pause } from 'node:timers/promises';
-import { pathOf } from './api.js';
+import { pathOf, type Query } from './api.js';
 import { stateStyle } from './colour.js';
-import { declare, group, listOptions, wishOf, yesOption } from './command.js';
-import type { ListOptions, SluiceCommand } from './command.js';
+import { declare, group, yesOption, type SluiceCommand } from './command.js';
 import type { ChangeOptions, Context } from './context.js';
 import { cliErrors } from './errors.js';
 import { count, duration, moment } from './human.js';
-import { gather } from './parse.js';
+import { gather, parseSpan } from './parse.js';
 import { all } from './queueCommands.js';
 import { safeLine } from './sanitise.js';
 import type { Column } from './table.js';
@@ -62,39 +61,113 @@ const deliveryColumns: Column<Delivery>[] = [
   { title: 'ERROR', value: ({ error }) => error, cut: true },
 ];
 
+interface Whose {
+  everything?: boolean;
+}
+const whose = ['--everything', 'those that are told of all tenants; for keys of the installation'] as const;
+
 export function webhookCommands(program: SluiceCommand): void {
   const webhooks = group(program, 'webhooks', 'Addresses that are told what happens.')
-    .example('webhooks create https://example.com/hook --topic job.died', 'prints its secret once')
+    .example('webhooks create https://example.com/hook --topic jobs.dead', 'prints its secret once')
     .example('webhooks test 4d2e', 'sends something and says what came back');
   declare(webhooks, 'ls', 'All webhooks.')
     .example('webhooks ls', 'a table')
-    .runs(async ({ api, show }) => {
-      const { items } = await api.get<{ items: WebhookRow[] }>('/v1/webhooks');
-      await show(columns, all(items));
+    .option(...whose)
+    .runs(({ api, show }, flags: Whose) =>
+      show(
+        columns,
+        api.list<WebhookRow>('/v1/webhooks', queryOf(flags), { limit: 0, all: true }, { cursor: 'after' }),
+      ),
+    );
+  createCommand(webhooks);
+  setCommand(webhooks);
+  testCommand(webhooks);
+  declare(webhooks, 'rotate', 'Make a new secret; the one before signs as well for a while.')
+    .argument('<id>')
+    .example('webhooks rotate 4d2e --grace 1h', 'prints the new one once')
+    .option('--grace <span>', 'how long the old secret signs as well', parseSpan)
+    .option(...whose)
+    .option(...yesOption)
+    .runs(async ({ api, out, confirm }, flags: Whose & { grace?: number }, id: string) => {
+      await confirm(`Make a new secret for the webhook ${id}?`);
+      const body = flags.grace === undefined ? {} : { graceS: Math.round(flags.grace / 1_000) };
+      printSecret(out, await api.post<WebhookRow>(pathOf`/v1/webhooks/${id}/rotate`, body, queryOf(flags)));
     });
+  declare(webhooks, 'deliveries', 'What a webhook was told, and what it answered: the last hundred.')
+    .argument('<id>')
+    .example('webhooks deliveries 4d2e', 'the latest first')
+    .option(...whose)
+    .runs(async ({ api, show }, flags: Whose, id: string) => {
+      const path = pathOf`/v1/webhooks/${id}/deliveries`;
+      await show(deliveryColumns, all((await api.get<{ items: Delivery[] }>(path, queryOf(flags))).items));
+    });
+  declare(webhooks, 'rm', 'Remove a webhook; what waits for it is not delivered.')
+    .argument('<id>')
+    .example('webhooks rm 4d2e --yes', 'without being asked')
+    .option(...whose)
+    .option(...yesOption)
+    .runs(async ({ api, out, confirm }, flags: Whose & ChangeOptions, id: string) => {
+      await confirm(`Remove the webhook ${id}?`);
+      await api.ask('DELETE', pathOf`/v1/webhooks/${id}`, { query: queryOf(flags) });
+      out.did({ id, removed: true }, `${id}: removed`);
+    });
+}
+
+function createCommand(webhooks: SluiceCommand): void {
   declare(webhooks, 'create', 'Make a webhook. The secret that signs its requests is printed once.')
     .argument('<url>')
-    .example('webhooks create https://example.com/hook', 'told of everything')
-    .example(
-      'webhooks create https://example.com/hook --event job.died --event upload.completed',
-      'of two things',
-    )
+    .example('webhooks create https://example.com/hook', 'told of everything of the tenant')
+    .example("webhooks create https://example.com/hook --topic jobs.dead --topic 'repository.*'", 'of some')
     .option('--topic <topic>', 'only this; may be repeated', gather)
-    .runs(async ({ api, out }, { topic = ['*'] }: { topic?: string[] }, url: string) => {
-      const made = await api.post<WebhookRow>('/v1/webhooks', { url, topics: topic });
-      out.one(made, () => {
-        out.line(safeLine(made.secret ?? made.id));
-        out.say(`webhook ${made.id}. Keep the secret: it is not shown again.`);
-      });
+    .option(...whose)
+    .runs(async ({ api, out }, flags: Whose & { topic?: string[] }, url: string) => {
+      const body = { url, topics: flags.topic ?? ['*'] };
+      printSecret(out, await api.post<WebhookRow>('/v1/webhooks', body, queryOf(flags)));
     });
+}
+
+interface SetFlags extends Whose {
+  to?: string;
+  topic?: string[];
+  on?: boolean;
+  off?: boolean;
+}
+
+function setCommand(webhooks: SluiceCommand): void {
+  declare(webhooks, 'set', 'Change where a webhook leads and what it is told, or switch it off and on.')
+    .argument('<id>')
+    .example('webhooks set 4d2e --off', 'it is told nothing for now')
+    .example('webhooks set 4d2e --to https://example.com/other --topic jobs.dead', 'elsewhere, of less')
+    .option('--to <address>', 'where it leads')
+    .option('--topic <topic>', 'only this; may be repeated', gather)
+    .option('--on', 'switch it on')
+    .option('--off', 'switch it off')
+    .option(...whose)
+    .runs(async ({ api, out }, flags: SetFlags, id: string) => {
+      const change = {
+        ...(flags.to !== undefined && { url: flags.to }),
+        ...(flags.topic && { topics: flags.topic }),
+        ...((flags.on || flags.off) && { active: flags.on === true }),
+      };
+      if (Object.keys(change).length === 0 || (flags.on && flags.off))
+        throw cliErrors.USAGE({ reason: 'say what to change: --to, --topic, --on or --off' });
+      const path = pathOf`/v1/webhooks/${id}`;
+      out.did(
+        await api.ask<WebhookRow>('PATCH', path, { body: change, query: queryOf(flags) }),
+        `${id}: changed`,
+      );
+    });
+}
+
+function testCommand(webhooks: SluiceCommand): void {
   declare(webhooks, 'test', 'Send something to a webhook and say what came back.')
     .argument('<id>')
     .example('webhooks test 4d2e', 'once')
-    .runs(async (context, _flags: object, id: string) => {
-      const sent = await context.api.post<{ id?: string; delivery?: string }>(
-        pathOf`/v1/webhooks/${id}/test`,
-      );
-      const delivery = await outcomeOf(context, id, sent.delivery ?? sent.id ?? '');
+    .option(...whose)
+    .runs(async (context, flags: Whose, id: string) => {
+      const query = queryOf(flags);
+      const sent = await context.api.post<{ delivery: string }>(pathOf`/v1/webhooks/${id}/test`, {}, query);
+      const delivery = await outcomeOf(context, id, sent.delivery, query);
       const { state, status, tookMs, error } = delivery;
       const worked = state === 'delivered';
       const answer = status === undefined ? 'no answer' : `answered ${status}`;
@@ -104,28 +177,29 @@ export function webhookCommands(program: SluiceCommand): void {
       );
       if (!worked) throw cliErrors.UNHEALTHY({ what: error ?? `the address answered ${status}` });
     });
-  const deliveries = declare(webhooks, 'deliveries', 'What a webhook was told, and what it answered.')
-    .argument('<id>')
-    .example('webhooks deliveries 4d2e', 'the latest');
-  listOptions(deliveries).runs(({ api, show }, flags: ListOptions, id: string) =>
-    show(deliveryColumns, api.list<Delivery>(pathOf`/v1/webhooks/${id}/deliveries`, {}, wishOf(flags))),
-  );
-  declare(webhooks, 'rm', 'Remove a webhook.')
-    .argument('<id>')
-    .example('webhooks rm 4d2e --yes', 'without being asked')
-    .option(...yesOption)
-    .runs(async ({ api, out, confirm }, _flags: ChangeOptions, id: string) => {
-      await confirm(`Remove the webhook ${id}?`);
-      await api.ask('DELETE', pathOf`/v1/webhooks/${id}`);
-      out.did({ id, removed: true }, `${id}: removed`);
-    });
+}
+
+function queryOf({ everything }: Whose): Query {
+  return everything ? { tenant: '*' } : {};
+}
+
+function printSecret(out: Context['out'], made: WebhookRow): void {
+  out.one(made, () => {
+    out.line(safeLine(made.secret ?? made.id));
+    out.say(`webhook ${made.id}. Keep the secret: it is not shown again.`);
+  });
 }
 
 /** The test travels the way of all deliveries, so it is found among them. */
-async function outcomeOf({ api, signal }: Context, id: string, delivery: string): Promise<Delivery> {
+async function outcomeOf(
+  { api, signal }: Context,
+  id: string,
+  delivery: string,
+  query: Query,
+): Promise<Delivery> {
   const endMs = Date.now() + testMs;
   while (Date.now() < endMs) {
-    const { items } = await api.get<{ items: Delivery[] }>(pathOf`/v1/webhooks/${id}/deliveries`);
+    const { items } = await api.get<{ items: Delivery[] }>(pathOf`/v1/webhooks/${id}/deliveries`, query);
     const found = items.find((item) => item.id === delivery || item.eventId === delivery);
     if (found) return found;
     await pause(lookMs, undefined, { signal });

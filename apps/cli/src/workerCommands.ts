@@ -87,7 +87,7 @@ export function workerCommands(program: SluiceCommand): void {
         const drain = !flags.undo;
         const sentence = drain ? 'takes nothing more' : 'takes jobs again';
         if (flags.dryRun)
-          return out.did({ queue, session, drain, dryRun: true }, `${wanted}: would be so: ${sentence}`);
+          return out.would({ queue, session, drain, dryRun: true }, `${wanted}: would be so: ${sentence}`);
         if (drain) await confirm(`Let ${wanted} of ${queue} end what it has and take nothing more?`);
         const answer = await api.post<object>(pathOf`/v1/queues/${queue}/workers/${session}/drain`, {
           drain,

@@ -7,7 +7,7 @@ import type { Logger } from '@sluice/base';
 import type { Records } from '@sluice/records';
 import type { Config } from './config.js';
 import { serverErrors } from './errors.js';
-import { secretOf } from './serverSecret.js';
+import { secretOf } from './secret.js';
 
 export interface AccessService {
   access: Access;

@@ -41,6 +41,12 @@ export interface Config {
   keys: ConfiguredKey[];
   /** Keys of services that report results (`SLUICE_SERVICE_KEYS`, with commas); without them none may. */
   serviceKeys: string[];
+  /** Requests of one key in a second, bytes of uploads not counted (`SLUICE_KEY_RATE`, 1,000; 0 for any number). */
+  keyRate: number;
+  /** Wrong keys from one address in a minute (`SLUICE_FAILURE_RATE`, 60; 0 for any number). */
+  failureRate: number;
+  /** So long rows stay in the audit log (`SLUICE_AUDIT_KEEP_MS`, 400 days). */
+  auditKeepMs: number;
   /** Networks that webhooks may reach although they are not public (`SLUICE_WEBHOOK_ALLOW`, `10.1.0.0/16,fd00::/8`). */
   webhookAllow: string[];
   /** How many deliveries of webhooks are made here at once (`SLUICE_WEBHOOK_WORKERS`, 20). */
@@ -55,12 +61,6 @@ export interface Config {
   alertEveryMs: number;
   /** A collector of traces (`OTEL_EXPORTER_OTLP_ENDPOINT`, and the name we have there: `OTEL_SERVICE_NAME`); without it there are none. */
   traces: { endpoint: string; serviceName: string } | undefined;
-  /** Requests of one key in a second, bytes of uploads not counted (`SLUICE_KEY_RATE`, 1,000; 0 for any number). */
-  keyRate: number;
-  /** Wrong keys from one address in a minute (`SLUICE_FAILURE_RATE`, 60; 0 for any number). */
-  failureRate: number;
-  /** So long rows stay in the audit log (`SLUICE_AUDIT_KEEP_MS`, 400 days). */
-  auditKeepMs: number;
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
   /** Signs sessions, tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
@@ -131,8 +131,8 @@ const SHORTEST_KEY = 16;
 const DAY_MS = 86_400_000;
 const SHORTEST_IDLE_MS = 1_000;
 const LONGEST_IDLE_MS = 30 * DAY_MS;
-const LONGEST_WEBHOOK_MS = 120_000;
 const LARGEST_RATE = 1_000_000;
+const LONGEST_WEBHOOK_MS = 120_000;
 const LONGEST_RECORD_MS = 3_650 * DAY_MS;
 
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {

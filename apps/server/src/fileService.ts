@@ -21,7 +21,7 @@ import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
-import { secretOf } from './serverSecret.js';
+import { secretOf } from './secret.js';
 import { WebhookService } from './webhookService.js';
 
 const DISK_BUCKET = 'disk';
@@ -87,7 +87,8 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   });
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
-  const webhooks = new WebhookService({ config, redisUrl, records, secret: secretOf(config), logger });
+  const secret = secretOf(config);
+  const webhooks = new WebhookService({ config, redisUrl, records, secret, logger });
   await webhooks.start();
   const inspect = new Inspect({
     redis: redisUrl,

@@ -4,7 +4,9 @@
  *     GET /healthz   the process lives: 200
  *     GET /readyz    every part can do its work: 200, otherwise 503 with the names of those that cannot
  *     GET /metrics   figures in Prometheus' text format
- *     /v1/…          uploads, files, nodes, drives (see /openapi.json)
+ *     GET /docs      what can be asked, for people; /openapi.json for machines
+ *     /v1/…          uploads, files, nodes, drives, queues, jobs
+ *     /              the dashboard for browsers, if it was built; a few words for everybody else
  *
  * On the loopback interface unless told otherwise. A stop lets requests under way end, by a deadline.
  */
@@ -15,6 +17,7 @@ import { withDeadline, type Logger } from '@sluice/base';
 import type { FilesInterface } from './fileService.js';
 import { serverErrors } from './errors.js';
 import type { Tracing } from './tracing.js';
+import type { Pages } from './pages.js';
 
 /** The port people learn by heart; taken by somebody else, any free one does. */
 const USUAL_PORT = 7420;
@@ -35,6 +38,8 @@ export interface HttpOptions {
   metrics: MetricsSource[];
   /** The interface for files, if this process serves it. */
   files: FilesInterface | undefined;
+  /** The dashboard, if this process serves it. */
+  pages?: Pages | undefined;
   /** Puts spans around requests, if there is a collector for them. */
   tracing?: Tracing | undefined;
   logger: Logger;
@@ -54,6 +59,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   });
   server.server.headersTimeout = HEADERS_TIMEOUT_MS;
   server.setNotFoundHandler((request, reply) => {
+    if (options.pages?.answer(request, reply)) return;
     if (options.files) options.files.notFound(request, reply);
     else void answer(reply, 404, 'text/plain', 'not found\n');
   });
@@ -76,18 +82,19 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
 }
 
 function declareHealth(server: FastifyInstance, options: HttpOptions): void {
-  const pages: Record<string, (reply: FastifyReply) => Promise<FastifyReply>> = {
+  const answers: Record<string, (reply: FastifyReply) => Promise<FastifyReply>> = {
     '/healthz': async (reply) => replyJson(reply, 200, { status: 'ok' }),
     '/readyz': (reply) => answerReady(options.checks, reply),
     '/metrics': async (reply) => {
       const parts = await Promise.all(options.metrics.map((source) => source()));
       return answer(reply, 200, 'text/plain; version=0.0.4; charset=utf-8', parts.join(''));
     },
-    '/': async (reply) =>
-      answer(reply, 200, 'text/plain', 'Sluice\n/healthz\n/readyz\n/metrics\n/openapi.json\n'),
+    '/': async (reply) => frontPage(reply, options.files !== undefined),
   };
-  for (const [url, page] of Object.entries(pages)) {
-    server.get(url, (_request: FastifyRequest, reply) => page(reply));
+  for (const [url, page] of Object.entries(answers)) {
+    server.get(url, (request: FastifyRequest, reply) =>
+      url === '/' && options.pages?.answer(request, reply) ? reply : page(reply),
+    );
     server.route({
       method: ['POST', 'PUT', 'PATCH', 'DELETE'],
       url,
@@ -95,6 +102,17 @@ function declareHealth(server: FastifyInstance, options: HttpOptions): void {
         answer(reply.header('Allow', 'GET, HEAD'), 405, 'text/plain', 'only GET and HEAD\n'),
     });
   }
+}
+
+/** Where to go from here: links for browsers, lines for everything else. */
+function frontPage(reply: FastifyReply, hasDocs: boolean): FastifyReply {
+  const pages = [...(hasDocs ? ['/docs', '/openapi.json'] : []), '/healthz', '/readyz', '/metrics'];
+  reply.header('Vary', 'Accept').header('Content-Security-Policy', "default-src 'none'");
+  if (!reply.request.headers.accept?.includes('text/html'))
+    return answer(reply, 200, 'text/plain', `Sluice\n${pages.join('\n')}\n`);
+  const links = pages.map((page) => `<li><a href="${page}">${page}</a></li>`).join('');
+  const head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sluice</title>';
+  return answer(reply, 200, 'text/html; charset=utf-8', `${head}<h1>Sluice</h1><ul>${links}</ul></html>\n`);
 }
 
 async function answerReady(checks: Record<string, ReadyCheck>, reply: FastifyReply): Promise<FastifyReply> {

@@ -12,6 +12,7 @@
  *
  * Exit codes: 0 after an orderly stop, 2 when a setting is wrong, 1 for everything else.
  */
+import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
 import { consoleLogger, isSluiceError, redactor } from '@sluice/base';
 import { RedisLink } from '@sluice/redis';
@@ -20,12 +21,15 @@ import { EXIT_MISUSE, isMisuse } from './errors.js';
 import { chooseWork } from './handlers.js';
 import { serveHttp } from './http.js';
 import { processMetrics, redisMetrics } from './metrics.js';
+import { Pages } from './pages.js';
 import { startPostgresProcess } from './postgresProcess.js';
 import { startRedisProcess } from './redisProcess.js';
 import { welcome } from './welcome.js';
 import { WorkerHost } from './workerHost.js';
 
 const VERSION = '0.1.0';
+/** Where the build of apps/dashboard lies, seen from our own compiled file. */
+const DASHBOARD = fileURLToPath(new URL('../../../dashboard/dist/', import.meta.url));
 const SAME_WISH_MS = 1_000;
 const FIRST_ANSWER_DEADLINE_MS = 10_000;
 const INFO_DEADLINE_MS = 2_000;
@@ -128,6 +132,7 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
     metrics: [processMetrics(), redisMetrics(askInfo), host.metrics, ...(files?.metrics ?? [])],
     files: files?.rest,
     tracing,
+    pages: config.roles.has('api') ? Pages.load(DASHBOARD) : undefined,
     logger,
   });
   stops.push((deadlineMs) => http.stop(deadlineMs));

@@ -57,6 +57,17 @@ interface Declaration {
   audit: string | null;
 }
 
+function declarationOf(operation: Loose): Declaration {
+  return {
+    needs: operation['x-needs'],
+    of: operation['x-of'],
+    tokens: operation['x-tokens'] === true,
+    links: operation['x-links'] === true,
+    serviceKey: operation['x-service-key'] === true,
+    audit: operation['x-audit'] || null,
+  };
+}
+
 interface Operation {
   method: string;
   path: string;
@@ -75,7 +86,7 @@ async function operations(server: ServerProcess): Promise<Operation[]> {
       return {
         method: method.toUpperCase(),
         path: path.replace(/\{\w+\}/g, 'nothing'),
-        access: operation['x-sluice-access'] as Declaration,
+        access: declarationOf(operation),
         body: isRaw ? 'bytes' : json && sampleOf(json),
       };
     }),

@@ -154,6 +154,14 @@ const statuses = new Map<string, number>(
   }),
 );
 
+/** What clients may rely on: every code that has a status of its own, by status. Those of 500 are nobody's to handle. */
+export function statusesOfCodes(): [code: string, status: number][] {
+  const known = [...statuses].filter(([, status]) => status !== 500);
+  return known.sort(
+    ([one, status], [other, otherStatus]) => status - otherStatus || one.localeCompare(other),
+  );
+}
+
 /** Errors of the parts behind us name machines, statements and keys: for the log, not for the client. */
 const inside = /^(RECORDS|REDIS|STORE|SCHEMA|OBJECT|MULTIPART|PARTS|KEY|INPUT|LEASE)_/;
 const usualWaitS = 5;

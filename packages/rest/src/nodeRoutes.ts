@@ -1,5 +1,5 @@
 // Nodes by their id: list, read, make folders, move, delete, download; and signed links to them.
-import { checkName, recordsErrors, type NodeRecord } from '@sluice/records';
+import { checkName, checkPath, recordsErrors, type NodeRecord } from '@sluice/records';
 import { serveFile } from './download.js';
 import { served } from './fileRoutes.js';
 import { restErrors } from './errors.js';
@@ -24,13 +24,19 @@ export const nodeRoutes: Route[] = [
     query: {
       drive: { type: 'string' },
       parent: { type: 'string', description: 'Id of the folder; the top of the drive without it.' },
+      path: { type: 'string', description: 'Only the node at this path, if there is one.' },
       after: { type: 'string', description: 'The `next` of the page before.' },
       limit: { type: 'integer', minimum: 1, maximum: largestPage },
     },
     handle: async ({ principal, query, parts }) => {
-      const { drive, parent, after } = query;
+      const { drive, parent, path, after } = query;
       if (drive === undefined)
         throw restErrors.REQUEST_INVALID({ reason: 'name a drive: /v1/nodes?drive=main' });
+      if (path !== undefined) {
+        await needFolder(parts, principal.tenant, drive, undefined);
+        const node = await parts.reads.nodeAt(principal.tenant, checkName(drive), checkPath(path));
+        return { nodes: node ? [nodeView(node)] : [], next: null };
+      }
       const limit = query['limit'] === undefined ? defaultPage : Number(query['limit']);
       if (!Number.isInteger(limit) || limit < 1 || limit > largestPage)
         throw restErrors.REQUEST_INVALID({ reason: `limit must be a whole number from 1 to ${largestPage}` });

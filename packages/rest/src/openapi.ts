@@ -1,9 +1,50 @@
 // The OpenAPI document, made from the same table as the routes: what is served is what is described.
 import { sessionCookie } from '@sluice/access';
+import { answersOf } from './answers.js';
+import { statusesOfCodes } from './errors.js';
+import { groupOf, groupsOf } from './groups.js';
 import type { JsonSchema, Route } from './route.js';
+
+/** What the page for people reads of it; see docsPage.ts. */
+export interface ApiDocument {
+  openapi: string;
+  info: { title: string; version: string; description: string; license: object };
+  tags: { name: string; description?: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  'x-error-codes': Record<string, number>;
+  [field: string]: unknown;
+}
+
+export interface Operation {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description: string;
+  parameters?: Parameter[];
+  requestBody?: { required: boolean; content: Content };
+  responses: Record<string, { description: string; content?: Content }>;
+  'x-needs': Route['needs'];
+  'x-of': Route['of'];
+  'x-tokens'?: true;
+  'x-links'?: true;
+  'x-service-key'?: true;
+  'x-audit'?: string | false;
+  [field: string]: unknown;
+}
+
+type Content = Record<string, { schema: JsonSchema }>;
+
+export interface Parameter {
+  name: string;
+  in: 'path' | 'query' | 'header';
+  required: boolean;
+  description?: string;
+  schema: JsonSchema;
+}
 
 const error: JsonSchema = {
   type: 'object',
+  required: ['error'],
   properties: {
     error: {
       type: 'object',
@@ -19,10 +60,10 @@ const error: JsonSchema = {
   },
 };
 
-export function openApi(routes: readonly Route[], version: string): JsonSchema {
-  const paths: Record<string, Record<string, unknown>> = {};
+export function openApi(routes: readonly Route[], version: string): ApiDocument {
+  const paths: ApiDocument['paths'] = {};
   for (const route of routes) {
-    const path = route.url.replace(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}');
+    const path = pathOf(route);
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = operation(route, path);
   }
@@ -32,8 +73,10 @@ export function openApi(routes: readonly Route[], version: string): JsonSchema {
       title: 'Sluice',
       version,
       description: 'Takes files in, keeps them, serves them, and loses nothing on the way.',
-      license: { name: 'Apache-2.0' },
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
+    servers: [{ url: '/', description: 'This server.' }],
+    tags: groupsOf(routes),
     security: [{ key: [] }, { header: [] }, { session: [] }],
     paths,
     components: {
@@ -45,26 +88,41 @@ export function openApi(routes: readonly Route[], version: string): JsonSchema {
       },
       schemas: { Error: error },
     },
+    'x-error-codes': Object.fromEntries(statusesOfCodes()),
   };
 }
 
-function operation(route: Route, path: string): object {
-  const [status = '200'] = /\d{3}/.exec(route.answers) ?? [];
+/** `*` takes the rest of the address, which OpenAPI cannot say: it is a parameter like others, with slashes in it. */
+function pathOf({ url }: Route): string {
+  return url.replace(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}');
+}
+
+function operation(route: Route, path: string): Operation {
   const parameters = [
-    ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => parameter('path', name!, { type: 'string' }, true)),
+    ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+      ...parameter('path', name!, { type: 'string' }, true),
+      ...(route.url.endsWith('*') && name === 'path' && { description: 'Names with slashes between them.' }),
+    })),
     ...Object.entries(route.query ?? {}).map(([name, schema]) => parameter('query', name, schema, false)),
     ...Object.entries(route.headers ?? {}).map(([name, description]) => ({
       ...parameter('header', name, { type: 'string' }, false),
       description,
     })),
   ];
-  const content = route.raw
+  const content: Content | undefined = route.raw
     ? { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
     : route.body && { 'application/json': { schema: route.body } };
   return {
+    operationId: operationId(route, path),
+    tags: [groupOf(route)],
     summary: route.summary,
     description: whoMay(route),
-    'x-sluice-access': declarationOf(route),
+    'x-needs': route.needs,
+    'x-of': route.of,
+    ...(route.tokens && { 'x-tokens': true }),
+    ...(route.links && { 'x-links': true }),
+    ...(route.serviceKey && { 'x-service-key': true }),
+    ...(route.audit !== undefined && { 'x-audit': route.audit }),
     // Services, everybody, or whoever has a link, which carries its permission in the address.
     ...(route.serviceKey && { security: [{ service: [] }] }),
     ...((route.links || (route.needs === 'nobody' && !route.serviceKey)) && {
@@ -75,25 +133,37 @@ function operation(route: Route, path: string): object {
       requestBody: { required: route.raw === true || route.body?.['required'] !== undefined, content },
     }),
     responses: {
-      [status]: { description: route.answers },
-      default: {
-        description: 'A refusal, with what to do about it.',
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-      },
+      ...answersOf(route),
+      ...refusalsOf(route),
     },
   };
 }
 
-/** The same for programs: who may use it, and what the audit log calls it. */
-function declarationOf({
-  needs,
-  of,
-  tokens = false,
-  links = false,
-  serviceKey = false,
-  audit,
-}: Route): object {
-  return { needs, of, tokens, links, serviceKey, audit: audit || null };
+/** `GET /v1/queues/{queue}/jobs/{id}` is `getQueuesByQueueJobsById`: what generated clients call it. */
+function operationId({ method }: Route, path: string): string {
+  const words = path
+    .replace(/^\/v1\//, '')
+    .replace(/\{(\w+)\}/g, 'by-$1')
+    .split(/[^A-Za-z0-9]+/)
+    .filter(Boolean);
+  const names = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return method.toLowerCase() + names.join('');
+}
+
+function refusalsOf(route: Route): Operation['responses'] {
+  const refusal = (description: string): Operation['responses'][string] => ({
+    description,
+    ...(route.method !== 'HEAD' && {
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+    }),
+  });
+  const isGuarded = route.needs !== 'nobody' || route.serviceKey === true;
+  return {
+    ...(isGuarded && { 401: refusal('No key, or none that is known here.') }),
+    ...(route.needs !== 'nobody' && { 403: refusal('The key may not do this.') }),
+    ...(/[:*]/.test(route.url) && { 404: refusal('There is no such thing, or it is somebody else’s.') }),
+    default: refusal('A refusal, with what to do about it.'),
+  };
 }
 
 function whoMay({ needs, of, tokens, links, serviceKey }: Route): string {
@@ -103,6 +173,6 @@ function whoMay({ needs, of, tokens, links, serviceKey }: Route): string {
   return `For the role ${needs} ${whose}${tokens ? ', or with an upload token' : ''}${links ? ', or with a link' : ''}.`;
 }
 
-function parameter(place: string, name: string, schema: JsonSchema, required: boolean): object {
+function parameter(place: Parameter['in'], name: string, schema: JsonSchema, required: boolean): Parameter {
   return { name, in: place, required, schema };
 }

@@ -7,6 +7,7 @@ import { admit, refusalOf, type Admission } from './admit.js';
 import { audited } from './audited.js';
 import { auditRoutes } from './auditRoutes.js';
 import { answerEarly, answerExpectations, goOn, isUnread } from './body.js';
+import { docsHeaders, docsPage } from './docsPage.js';
 import { driveRoutes } from './driveRoutes.js';
 import { answerFor, identified, restErrors } from './errors.js';
 import { answerHeaders, markAnswers } from './everyAnswer.js';
@@ -73,6 +74,8 @@ export async function serve(
   server.options('/*', async (_request, reply) => reply.code(204).send());
   const document = openApi(all, options.version);
   server.get('/openapi.json', async () => document);
+  const page = docsPage(document);
+  server.get('/docs', async (_request, reply) => reply.headers(docsHeaders).send(page));
 
   takeEmptyJson(server);
   for (const route of all.filter(({ raw }) => !raw)) declare(server, parts, route);

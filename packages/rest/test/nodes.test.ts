@@ -32,6 +32,18 @@ async function folder(inDrive: string, path: string): Promise<string> {
 
 const refusal = ({ status, body }: { status: number; body: Loose }): unknown[] => [status, body.error?.code];
 
+test('a node is found by its path, and nothing is an empty list', async () => {
+  const name = await drive();
+  const nodeId = await file(name, 'a/b%20c.txt');
+  const at = async (path: string): Promise<{ status: number; body: Loose }> =>
+    api.call('GET', `/v1/nodes?drive=${name}&path=${encodeURIComponent(path)}`);
+  assert.equal((await at('a/b c.txt')).body.nodes[0].id, nodeId);
+  assert.equal((await at('a')).body.nodes[0].type, 'FOLDER');
+  assert.deepEqual((await at('a/other')).body, { nodes: [], next: null });
+  assert.equal((await at('../a')).status, 400);
+  assert.equal((await api.call('GET', '/v1/nodes?drive=nowhere&path=a')).status, 404);
+});
+
 test('a folder is listed by name, page by page, without gaps or repetitions', async () => {
   const name = await drive();
   const names = Array.from({ length: 25 }, (_, n) => `n${String(n).padStart(2, '0')}`);

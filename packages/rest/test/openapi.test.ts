@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { accessErrors } from '@sluice/access';
 import { SluiceError } from '@sluice/base';
 import { recordsErrors } from '@sluice/records';
@@ -54,12 +55,47 @@ test('the document is OpenAPI 3.1: every operation has answers, every parameter 
     assert.ok(requirement in document.components.securitySchemes);
 });
 
+test('the document holds to the schema of OpenAPI 3.1', async () => {
+  const { valid, errors } = await new Validator().validate(structuredClone(document));
+  assert.ok(valid, JSON.stringify(errors));
+});
+
+test('every operation has a name of its own, a group that is listed, and says whom it is for', () => {
+  const operations = Object.values<Loose>(document.paths).flatMap((item) => Object.values<Loose>(item));
+  const names = operations.map(({ operationId }) => operationId as string);
+  assert.equal(new Set(names).size, names.length);
+  for (const name of names) assert.match(name, /^[a-z]+([A-Z][a-z0-9]*)+$/);
+  const groups = new Set(document.tags.map(({ name }: Loose) => name));
+  for (const operation of operations) {
+    assert.ok(groups.has(operation.tags[0]), operation.operationId);
+    assert.ok(['viewer', 'operator', 'admin', 'nobody'].includes(operation['x-needs']));
+    assert.ok(['tenant', 'installation'].includes(operation['x-of']));
+  }
+  const { put, get, head } = document.paths['/v1/files/{drive}/{path}'];
+  assert.equal(put.operationId, 'putFilesByDriveByPath');
+  const answers = ({ responses }: Loose) =>
+    Object.keys(responses)
+      .filter((status) => /^[23]/.test(status))
+      .map((status) => [status, responses[status].description]);
+  assert.deepEqual(answers(put), [
+    ['200', 'The replaced one'],
+    ['201', 'The new file'],
+  ]);
+  assert.deepEqual(answers(get), [
+    ['200', 'OK'],
+    ['206', 'Partial Content'],
+    ['304', 'Not Modified'],
+  ]);
+  assert.equal(head.responses[200].content, undefined);
+  assert.equal(document['x-error-codes'].NODE_NOT_FOUND, 404);
+});
+
 test('the document names every route that is registered, and no other', () => {
   const described = Object.entries<Loose>(document.paths).flatMap(([path, item]) =>
     Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
   );
-  // What answers for all other addresses, for preflights, and the document itself.
-  const beside = new Set(['/v1/*', '/*', '/openapi.json']);
+  // What answers for all other addresses, for preflights, and the document itself, for machines and for people.
+  const beside = new Set(['/v1/*', '/*', '/openapi.json', '/docs']);
   const registered = api.registered
     .filter(({ url }) => !beside.has(url))
     .map(({ method, url }) => `${method} ${url.replace(/:(\w+)/g, '{$1}').replace('*', '{path}')}`);

@@ -31,3 +31,4 @@ export {
   type S3Operation,
   type S3Request,
 } from './s3Faults.js';
+export { chromiumProblem, startBrowser, type Browser } from './browser.js';

@@ -1,7 +1,5 @@
-/**
- * What signs sessions, tokens and links, and seals the secrets of webhooks: the setting or, without it, one that is made once and kept in
- * the data folder, because all of them outlive a restart.
- */
+// What signs sessions, tokens and links, and seals the secrets of webhooks. They outlive a restart, so it does too: without a setting it
+// is made once and kept in the data folder.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

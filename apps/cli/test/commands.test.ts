@@ -1,0 +1,262 @@
+/** The tree of commands: help that begins with examples, misuse with its code, completion; nothing here needs a server. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { makeOwnedFolder } from '@sluice/testbed';
+import type { SluiceCommand } from '../src/command.js';
+import { readEnvironment } from '../src/config.js';
+import { judgeRedis, judgeSkew, knownVariables } from '../src/doctorCommand.js';
+import { makeProgram } from '../src/program.js';
+import type { RedisReply } from '../src/replies.js';
+import { CLI, homeIn, jsonLines, runCli } from './runningServer.js';
+
+/** Nobody listens there: ports below 1024 are not given to tests. */
+const NOBODY = 'http://127.0.0.1:9';
+
+function everyCommand(): SluiceCommand[] {
+  const nowhere = (): Writable => new Writable({ write: (_chunk, _encoding, done) => done() });
+  const program = makeProgram({
+    stdin: process.stdin,
+    stdout: nowhere(),
+    stderr: nowhere(),
+    environment: readEnvironment({}),
+    signal: new AbortController().signal,
+  });
+  const below = (command: SluiceCommand): SluiceCommand[] => [
+    command,
+    ...(command.commands as SluiceCommand[]).flatMap(below),
+  ];
+  return below(program).filter((command) => !command.name().startsWith('_'));
+}
+
+test('the help of every command begins with examples that run as they stand', () => {
+  const commands = everyCommand();
+  assert.ok(commands.length > 60);
+  for (const command of commands) {
+    const help = command.helpInformation();
+    const name = command.name();
+    assert.ok(command.examples.length > 0, `${name} has no example`);
+    assert.ok(command.description() !== '', `${name} has no description`);
+    assert.ok(help.indexOf('Examples:') < help.indexOf('Usage:'), name);
+    assert.ok(help.indexOf('Usage:') < help.indexOf('Options:'), name);
+    for (const line of help
+      .split('Usage:')[0]!
+      .split('\n')
+      .filter((text) => text.startsWith('  ')))
+      assert.match(line, /sluice \w+|^ {10}/, `${name}: ${line}`);
+  }
+});
+
+test('examples name only commands and options that exist', () => {
+  const [program, ...commands] = everyCommand();
+  for (const command of commands.filter((one) => one.commands.length === 0)) {
+    for (const { line } of command.examples) {
+      const words = line
+        .replace(/'[^']*'/g, 'x')
+        .split(/ [|<>]/)[0]!
+        .split(/\s+/);
+      const named = words.includes(command.name()) ? words : [];
+      const known = new Set(
+        [...command.options, ...program!.options].flatMap(({ long, short }) => [long, short]),
+      );
+      for (const word of named.filter((text) => /^--?[a-z]/.test(text)))
+        assert.ok(known.has(word), `${line}: ${word}`);
+    }
+  }
+});
+
+test('a mistake on the command line is a sentence, a hint and the code 2', async () => {
+  for (const args of [
+    ['bogus'],
+    ['queues', 'bogus'],
+    ['jobs', 'ls'],
+    ['upload'],
+    ['jobs', 'ls', 'mail', '--nonsense'],
+    ['completion', 'tcsh'],
+  ]) {
+    const { code, stdout, stderr } = await runCli(args);
+    assert.equal(code, 2, args.join(' '));
+    assert.equal(stdout, '');
+    assert.match(stderr, /^sluice: /);
+    assert.doesNotMatch(stderr, /\n\s+at /, 'no stack');
+  }
+  const { stderr } = await runCli(['queeus']);
+  assert.match(stderr, /Did you mean queues\?/);
+  const span = await runCli(['top', '--every', 'often']);
+  assert.equal(span.code, 2);
+  assert.match(span.stderr, /"often" is not a span like 90s/);
+});
+
+test('a server that is away is the code 5, in words or as JSON', async () => {
+  const words = await runCli(['queues', 'ls', '--url', NOBODY]);
+  assert.equal(words.code, 5);
+  assert.equal(words.stdout, '');
+  assert.match(words.stderr, /no answer from http:\/\/127\.0\.0\.1:9 .*sluice doctor/);
+  const json = await runCli(['queues', 'ls', '--json', '--url', NOBODY]);
+  assert.equal(json.code, 5);
+  const { error } = JSON.parse(json.stderr) as { error: { code: string; exitCode: number } };
+  assert.deepEqual([error.code, error.exitCode], ['SERVER_AWAY', 5]);
+});
+
+test('what destroys is refused without a terminal unless --yes is said', async () => {
+  const { code, stderr } = await runCli(['keys', 'rm', 'abc', '--url', NOBODY]);
+  assert.equal(code, 2);
+  assert.match(stderr, /no terminal to ask on; say --yes/);
+  const sure = await runCli(['keys', 'rm', 'abc', '--yes', '--url', NOBODY]);
+  assert.equal(sure.code, 5, 'with --yes it goes on and finds nobody');
+});
+
+test('an address with a password in it is refused', async () => {
+  const { code, stderr } = await runCli(['status', '--url', 'http://me:secret@127.0.0.1:9']);
+  assert.equal(code, 2);
+  assert.doesNotMatch(stderr, /secret/);
+});
+
+test('a closed pipe is silent', async () => {
+  const { stdout, stderr } = await promisify(execFile)('sh', [
+    '-c',
+    `"$0" "$1" --help | head -n 1`,
+    process.execPath,
+    CLI,
+  ]);
+  assert.match(stdout, /^Files in/);
+  assert.equal(stderr, '');
+});
+
+test('colours are for terminals, unless somebody says otherwise', async () => {
+  const doctor = (env: Record<string, string>, ...more: string[]) =>
+    runCli(['doctor', '--url', NOBODY, ...more], { env });
+  const escape = '\x1b[';
+  assert.ok(!(await doctor({})).stdout.includes(escape));
+  assert.ok((await doctor({ FORCE_COLOR: '1' })).stdout.includes(escape));
+  assert.ok(!(await doctor({ NO_COLOR: '1', FORCE_COLOR: '1' })).stdout.includes(escape));
+  assert.ok((await doctor({ NO_COLOR: '1' }, '--color', 'always')).stdout.includes(escape));
+  assert.ok(!(await doctor({ FORCE_COLOR: '1' }, '--color', 'never')).stdout.includes(escape));
+});
+
+test('completion proposes commands, options, choices and files', async () => {
+  const complete = async (...words: string[]): Promise<string[]> =>
+    (await runCli(['__complete', ...words])).stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => line.split('\t')[0]!);
+  assert.ok((await complete('')).includes('dead'));
+  assert.ok(!(await complete('')).includes('__complete'));
+  assert.deepEqual(await complete('dead', 'r'), ['replay', 'rm']);
+  assert.deepEqual(await complete('dead', 'replay', '--per'), ['--per-second']);
+  assert.deepEqual(await complete('jobs', 'ls', 'mail', '--state', 'de'), ['delayed', 'dead']);
+  assert.deepEqual(await complete('upload', ''), [':files']);
+  assert.deepEqual(await complete('completion', 'z'), ['zsh']);
+  assert.deepEqual(await complete('jobs', 'ls', '--json', ''), [], 'queues of a server that is away');
+});
+
+test('the scripts of bash are ones that bash understands', async () => {
+  const { stdout, code } = await runCli(['completion', 'bash']);
+  assert.equal(code, 0);
+  await promisify(execFile)('bash', ['-n', '-c', stdout]);
+  for (const shell of ['zsh', 'fish'])
+    assert.match((await runCli(['completion', shell])).stdout, /sluice __complete/);
+});
+
+test('logout forgets what login kept; whoever can read a kept key is a finding of doctor', async () => {
+  const folder = makeOwnedFolder('cli');
+  const env = homeIn(folder);
+  const file = join(folder, 'config', 'sluice', 'login.json');
+  await mkdir(join(folder, 'config', 'sluice'), { recursive: true });
+  await writeFile(file, JSON.stringify({ url: NOBODY, key: 'slk_0123456789' }));
+  await chmod(file, 0o644);
+  const found = await runCli(['doctor', '--json'], { env });
+  assert.equal(found.code, 1);
+  const finding = jsonLines<{ what: string; level: string; advice: string }>(found).find(
+    ({ what }) => what === 'login file',
+  );
+  assert.equal(finding?.level, 'fail');
+  assert.match(finding.advice, /chmod 600/);
+  assert.ok(!found.stdout.includes('slk_'), 'keys are never shown');
+  assert.equal((await runCli(['logout'], { env })).code, 0);
+  await assert.rejects(stat(file));
+});
+
+test('doctor knows every variable that the server and this command read', async () => {
+  const sources = ['../../../server/src/config.ts', '../../src/config.ts'].map((path) =>
+    readFileSync(fileURLToPath(new URL(path, import.meta.url)), 'utf8'),
+  );
+  const read = new Set(
+    sources.flatMap((text) =>
+      [...text.matchAll(/['`](SLUICE_[A-Z0-9_]*[A-Z0-9])\b/g)].map(([, name]) => name!),
+    ),
+  );
+  assert.ok(read.size > 20);
+  assert.deepEqual(
+    [...read].filter((name) => !knownVariables.has(name)),
+    [],
+  );
+  const folder = makeOwnedFolder('cli');
+  const misspelt = await runCli(['doctor', '--json', '--url', NOBODY], {
+    env: { ...homeIn(folder), SLUICE_REDIS_ULR: 'x' },
+  });
+  assert.match(misspelt.stdout, /nobody reads SLUICE_REDIS_ULR/);
+});
+
+const healthy: RedisReply = {
+  ...{
+    version: '7.2.4',
+    nowMs: 0,
+    masters: 1,
+    usedBytes: 10,
+    rssBytes: 10,
+    maxBytes: 100,
+    policy: 'noeviction',
+  },
+  ...{
+    fragmentation: 1,
+    opsPerSecond: 0,
+    clients: 1,
+    blockedClients: 0,
+    keys: 1,
+    evicted: 0,
+    expired: 0,
+    hits: 0,
+    misses: 0,
+  },
+  uptimeSeconds: 1,
+  aof: { enabled: true, bytes: 1, lastWriteOk: true, rewriting: false, delayedFsyncs: 0 },
+};
+
+test('doctor judges a Redis: eviction, persistence, memory, version', () => {
+  const worst = (change: Partial<RedisReply>): string[] =>
+    judgeRedis({ ...healthy, ...change })
+      .filter(({ level }) => level !== 'ok')
+      .map(({ what, level }) => `${what} ${level}`);
+  assert.deepEqual(worst({}), []);
+  assert.deepEqual(worst({ policy: 'allkeys-lru' }), ['eviction fail']);
+  assert.deepEqual(worst({ evicted: 3 }), ['evicted keys fail']);
+  assert.deepEqual(worst({ usedBytes: 85 }), ['memory warn']);
+  assert.deepEqual(worst({ usedBytes: 99 }), ['memory fail']);
+  assert.deepEqual(worst({ maxBytes: 0 }), ['memory warn']);
+  assert.deepEqual(worst({ version: '6.2.1' }), ['Redis version fail']);
+  assert.deepEqual(worst({ aof: { ...healthy.aof, enabled: false } }), ['persistence warn']);
+  assert.deepEqual(worst({ aof: { ...healthy.aof, lastWriteOk: false } }), ['persistence fail']);
+});
+
+test('doctor judges clocks within what it can measure', () => {
+  assert.equal(judgeSkew('clock', 900, 1_000).level, 'ok');
+  assert.equal(judgeSkew('clock', -5_000).level, 'warn');
+  assert.equal(judgeSkew('clock', 60_000).level, 'fail');
+  assert.match(judgeSkew('clock', 60_000).text, /1 min ahead/);
+});
+
+test('the README names every command', async () => {
+  const readme = await readFile(fileURLToPath(new URL('../../README.md', import.meta.url)), 'utf8');
+  const leaves = everyCommand().filter((command) => command.commands.length === 0);
+  for (const command of leaves) {
+    const words = command.parent?.parent ? `${command.parent.name()} ${command.name()}` : command.name();
+    assert.ok(readme.includes(`sluice ${words}`), `the README does not show: sluice ${words}`);
+  }
+});

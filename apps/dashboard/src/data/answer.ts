@@ -1,0 +1,59 @@
+// An answer of the server inside a component: asked when the question changes, asked again while somebody looks, the last one kept while the
+// next is on its way, so that nothing blinks.
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+
+export interface Answer<T> {
+  data: T | undefined;
+  error: unknown;
+  busy: boolean;
+  again: () => void;
+}
+
+interface Held<T> {
+  question: string;
+  data?: T;
+  error?: unknown;
+}
+
+/** `question` names what is asked for: another name, another answer. `everyMs` asks again while the page is visible. */
+export function useAnswer<T>(
+  question: string | null,
+  ask: (abort: AbortSignal) => Promise<T>,
+  everyMs?: number,
+): Answer<T> {
+  const [held, setHeld] = useState<Held<T>>({ question: '' });
+  const [busy, setBusy] = useState(false);
+  const [round, setRound] = useState(0);
+  const latest = useRef(ask);
+  latest.current = ask;
+  const again = useCallback(() => setRound((count) => count + 1), []);
+
+  useEffect(() => {
+    if (question === null) return undefined;
+    const abort = new AbortController();
+    setBusy(true);
+    const keep = (next: Held<T>): void => {
+      if (abort.signal.aborted) return;
+      setHeld((before) =>
+        next.error !== undefined && before.question === question ? { ...before, ...next } : next,
+      );
+      setBusy(false);
+    };
+    latest.current(abort.signal).then(
+      (data) => keep({ question, data }),
+      (error: unknown) => keep({ question, error }),
+    );
+    return () => abort.abort();
+  }, [question, round]);
+
+  useEffect(() => {
+    if (everyMs === undefined || question === null) return undefined;
+    const timer = window.setInterval(() => {
+      if (document.visibilityState === 'visible') again();
+    }, everyMs);
+    return () => window.clearInterval(timer);
+  }, [everyMs, question, again]);
+
+  const isSame = held.question === question;
+  return { data: isSame ? held.data : undefined, error: isSame ? held.error : undefined, busy, again };
+}

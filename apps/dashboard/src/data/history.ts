@@ -1,0 +1,64 @@
+// How it was, of several queues together: their minutes added up. Bounded: the busiest ones, and the answer says how many were left out.
+import { at, get } from './api.js';
+import type { QueueRow, Series } from './shapes.js';
+
+const mostQueues = 12;
+
+export interface History {
+  times: number[];
+  done: (number | null)[];
+  failed: (number | null)[];
+  died: (number | null)[];
+  waitP95Ms: (number | null)[];
+  runP95Ms: (number | null)[];
+  waiting: (number | null)[];
+  leftOut: number;
+}
+
+export async function historyOf(
+  queues: readonly QueueRow[],
+  query: object,
+  abort: AbortSignal,
+): Promise<History> {
+  const chosen = [...queues].sort((a, b) => traffic(b) - traffic(a)).slice(0, mostQueues);
+  const all = await Promise.all(
+    chosen.map(({ name }) =>
+      get<Series>(`${at('v1', 'queues', name)}/series`, {
+        query: { step: 'minute', ...query },
+        signal: abort,
+      }),
+    ),
+  );
+  return { ...together(all), leftOut: queues.length - chosen.length };
+}
+
+export function together(all: readonly Series[]): Omit<History, 'leftOut'> {
+  const times = [...new Set(all.flatMap(({ points }) => points.map(({ atMs }) => atMs)))].sort(
+    (a, b) => a - b,
+  );
+  const byTime = all.map(({ points }) => new Map(points.map(({ atMs, figures }) => [atMs, figures])));
+  const combined = (name: string, combine: (values: number[]) => number): (number | null)[] =>
+    times.map((time) => {
+      const known = byTime.flatMap((points) => points.get(time)?.[name] ?? []);
+      return known.length === 0 ? null : combine(known);
+    });
+  const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
+  const worst = (values: number[]): number => Math.max(...values);
+  return {
+    times,
+    done: combined('done', sum),
+    failed: combined('failed', sum),
+    died: combined('died', sum),
+    waiting: combined('waiting', sum),
+    waitP95Ms: combined('waitP95Ms', worst),
+    runP95Ms: combined('runP95Ms', worst),
+  };
+}
+
+export function total(values: readonly (number | null)[]): number {
+  return values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
+}
+
+function traffic({ counts, minute }: QueueRow): number {
+  return minute.done + minute.failed + counts.active + counts.waiting + counts.dead;
+}

@@ -1,0 +1,60 @@
+// Files that this page itself sends, with @sluice/client: in parts, resumable, verified. They go on while other pages are looked at.
+import { signal } from '@preact/signals';
+import type { UploadProgress, UploadTask } from '@sluice/client';
+import { session } from './api.js';
+
+export interface Sending {
+  number: number;
+  name: string;
+  drive: string;
+  progress: UploadProgress | null;
+  problem: string | null;
+  task: UploadTask | null;
+}
+
+export const sendings = signal<Sending[]>([]);
+let count = 0;
+
+export async function send(files: readonly File[], drive: string, folder: string): Promise<void> {
+  // Loaded with the first file: most visitors never send one.
+  const { upload } = await import('@sluice/client');
+  for (const file of files) {
+    const number = ++count;
+    const name = [folder, file.name].filter(Boolean).join('/');
+    sendings.value = [{ number, name, drive, progress: null, problem: null, task: null }, ...sendings.value];
+    const task = upload(file, {
+      url: location.origin,
+      drive,
+      path: name,
+      fetch: withProof,
+      onProgress: (progress) => change(number, { progress }),
+    });
+    change(number, { task });
+    task.done.then(
+      () => change(number, { progress: { ...task.progress } }),
+      (error: unknown) =>
+        change(number, {
+          problem: error instanceof Error ? error.message : String(error),
+          progress: { ...task.progress },
+        }),
+    );
+  }
+}
+
+export function forget(number: number): void {
+  sendings.value = sendings.value.filter((sending) => sending.number !== number);
+}
+
+function change(number: number, changes: Partial<Sending>): void {
+  sendings.value = sendings.value.map((sending) =>
+    sending.number === number ? { ...sending, ...changes } : sending,
+  );
+}
+
+/** The cookie comes along by itself; what proves that this page asked does not. */
+const withProof: typeof fetch = (input, init = {}) => {
+  const headers = new Headers(init.headers);
+  const csrf = session.value?.csrf;
+  if (csrf) headers.set('X-Sluice-CSRF', csrf);
+  return fetch(input, { ...init, headers, credentials: 'same-origin' });
+};

@@ -1,0 +1,139 @@
+// The registry of pages: what stands in the navigation, what the address leads to, which key leads there. A new part adds one entry here and
+// one file under pages/; nothing else has to know of it. Each page is loaded when it is first visited.
+import type { ComponentType } from 'preact';
+import type { Overview } from './data/shapes.js';
+
+export interface PageEntry {
+  /** Parts of the path; `:name` takes any text and is handed to the page. */
+  path: string;
+  title: string;
+  /** Under which heading of the navigation; without one it is reached by links only. */
+  group?: 'Work' | 'Files' | 'System';
+  /** Pressed after `g`. */
+  letter?: string;
+  /** Only for keys of the whole installation. */
+  installation?: true;
+  /** Only for admins. */
+  admin?: true;
+  /** A number beside the title; `bad` asks for attention. */
+  count?: (overview: Overview) => { value: number; bad?: boolean };
+  load: () => Promise<{ default: ComponentType<PageProps> }>;
+}
+
+export interface PageProps {
+  params: Record<string, string>;
+}
+
+export const pages: readonly PageEntry[] = [
+  {
+    path: '',
+    title: 'Overview',
+    group: 'Work',
+    letter: 'o',
+    installation: true,
+    load: () => import('./pages/overview.js'),
+  },
+  {
+    path: 'queues',
+    title: 'Queues',
+    group: 'Work',
+    letter: 'q',
+    installation: true,
+    load: () => import('./pages/queues.js'),
+  },
+  { path: 'queues/:queue', title: 'Queue', installation: true, load: () => import('./pages/queue.js') },
+  { path: 'jobs', title: 'Jobs', group: 'Work', letter: 'j', load: () => import('./pages/jobs.js') },
+  { path: 'jobs/:queue/:id', title: 'Job', load: () => import('./pages/job.js') },
+  {
+    path: 'retries',
+    title: 'Retries',
+    group: 'Work',
+    letter: 'r',
+    count: ({ retries }) => ({ value: retries.waiting }),
+    load: () => import('./pages/retries.js'),
+  },
+  {
+    path: 'dead',
+    title: 'Dead letters',
+    group: 'Work',
+    letter: 'd',
+    count: ({ dead }) => ({ value: dead.letters, bad: true }),
+    load: () => import('./pages/dead.js'),
+  },
+  {
+    path: 'workers',
+    title: 'Workers',
+    group: 'Work',
+    letter: 'w',
+    installation: true,
+    count: ({ workers }) => ({ value: workers }),
+    load: () => import('./pages/workers.js'),
+  },
+  {
+    path: 'schedules',
+    title: 'Schedules',
+    group: 'Work',
+    letter: 's',
+    installation: true,
+    load: () => import('./pages/schedules.js'),
+  },
+  {
+    path: 'uploads',
+    title: 'Uploads',
+    group: 'Files',
+    letter: 'u',
+    count: ({ uploads }) => ({ value: uploads.open }),
+    load: () => import('./pages/uploads.js'),
+  },
+  { path: 'files', title: 'Files', group: 'Files', letter: 'f', load: () => import('./pages/files.js') },
+  { path: 'events', title: 'Events', group: 'Files', letter: 'e', load: () => import('./pages/events.js') },
+  { path: 'trace', title: 'Trace', group: 'Files', letter: 't', load: () => import('./pages/trace.js') },
+  {
+    path: 'cache',
+    title: 'Cache',
+    group: 'System',
+    letter: 'c',
+    installation: true,
+    load: () => import('./pages/cache.js'),
+  },
+  {
+    path: 'redis',
+    title: 'Redis',
+    group: 'System',
+    letter: 'i',
+    installation: true,
+    load: () => import('./pages/redis.js'),
+  },
+  {
+    path: 'audit',
+    title: 'Audit',
+    group: 'System',
+    letter: 'a',
+    admin: true,
+    load: () => import('./pages/audit.js'),
+  },
+  {
+    path: 'settings',
+    title: 'Settings',
+    group: 'System',
+    letter: 'x',
+    load: () => import('./pages/settings.js'),
+  },
+];
+
+/** The page an address leads to, with what the variable parts of its path are. */
+export function pageFor(
+  segments: readonly string[],
+): { entry: PageEntry; params: Record<string, string> } | null {
+  for (const entry of pages) {
+    const shape = entry.path.split('/').filter(Boolean);
+    if (shape.length !== segments.length) continue;
+    const isMatch = shape.every((part, i) => part.startsWith(':') || part === segments[i]);
+    if (!isMatch) continue;
+    const params = Object.fromEntries(
+      shape.flatMap((part, i) => (part.startsWith(':') ? [[part.slice(1), segments[i]!]] : [])),
+    ) as Record<string, string>;
+    return { entry, params };
+  }
+  return null;
+}

@@ -1,0 +1,103 @@
+// Who changed what, when, and how it ended.
+import { get } from '../data/api.js';
+import type { AuditRow, Page } from '../data/shapes.js';
+import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { More, usePages } from '../parts/pager.js';
+import { Mark, PageFrame, Panel } from '../parts/panel.js';
+import { Table, type Column } from '../parts/table.js';
+import { At } from '../parts/time.js';
+import { filter, query, to } from '../place.js';
+
+const everyMs = 10_000;
+
+export default function AuditPage() {
+  const action = query.value.get('action') ?? '';
+  const actor = query.value.get('actor') ?? '';
+  const pages = usePages<AuditRow>(
+    `audit ${action} ${actor}`,
+    (after, abort) =>
+      get<Page<AuditRow>>('/v1/audit', {
+        query: { action, actor, limit: 50, after },
+        ...(abort && { signal: abort }),
+      }),
+    everyMs,
+  );
+  return (
+    <PageFrame title="Audit" lead="Every change, the newest first">
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <label class="field">
+          Action
+          <input
+            type="search"
+            value={action}
+            placeholder="queue.pause"
+            onChange={(event) => filter({ action: event.currentTarget.value })}
+          />
+        </label>
+        <label class="field">
+          Key
+          <input
+            type="search"
+            value={actor}
+            placeholder="its id"
+            onChange={(event) => filter({ actor: event.currentTarget.value })}
+          />
+        </label>
+      </form>
+      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
+      <Panel
+        title="Changes"
+        flush
+        foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="changes" /> : undefined}
+      >
+        {pages.items === undefined ? (
+          pages.error === undefined && <Waiting />
+        ) : pages.items.length === 0 ? (
+          <Empty title="Nobody has changed anything">
+            Pauses, replays, keys, drives: everything that somebody changes is written down here before it
+            happens.
+          </Empty>
+        ) : (
+          <Table
+            label="Changes"
+            rows={pages.items}
+            keyOf={(row) => row.id ?? `${row.at} ${row.requestId ?? ''}`}
+            columns={columns}
+          />
+        )}
+      </Panel>
+    </PageFrame>
+  );
+}
+
+const columns: Column<AuditRow>[] = [
+  { title: 'When', cell: ({ at }) => <At at={at} /> },
+  { title: 'Action', cell: ({ action }) => <a href={to('audit', { action })}>{action}</a> },
+  {
+    title: 'By',
+    cell: ({ actor, actorName }) => <a href={to('audit', { actor })}>{actorName ?? actor ?? ''}</a>,
+  },
+  { title: 'Tenant', cell: ({ tenant }) => tenant ?? '*' },
+  {
+    title: 'Outcome',
+    tight: true,
+    cell: ({ outcome }) => (
+      <Mark tone={outcome === 'done' ? 'ok' : outcome === null ? 'warn' : 'bad'}>
+        {outcome ?? 'not known'}
+      </Mark>
+    ),
+  },
+  {
+    title: 'Details',
+    cut: true,
+    cell: ({ target, details }) => {
+      const text = [
+        target,
+        ...Object.entries(details ?? {}).map(([name, value]) => `${name}: ${String(value)}`),
+      ]
+        .filter(Boolean)
+        .join(' · ');
+      return <span title={text}>{text}</span>;
+    },
+  },
+];

@@ -1,0 +1,202 @@
+// The cache: how each family does; look a value up, ask why it is as it is, make it go.
+import { useState } from 'preact/hooks';
+import { at, call, get, messageOf } from '../data/api.js';
+import { useAnswer } from '../data/answer.js';
+import type { CacheAnswer, CacheFamily } from '../data/shapes.js';
+import { familyColumns } from '../panels/cache.js';
+import { Action } from '../parts/action.js';
+import { Json } from '../parts/json.js';
+import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
+import { Figures, Mark, PageFrame, Panel } from '../parts/panel.js';
+import { Table, type Column } from '../parts/table.js';
+import { filter, query } from '../place.js';
+import { compact, latency, number, percent, rate } from '../format.js';
+
+const everyMs = 3_000;
+
+const columns: Column<CacheFamily>[] = [
+  ...familyColumns,
+  { title: 'Reads/s', number: true, cell: ({ rates }) => rate(rates?.reads) },
+  { title: 'Loads', number: true, cell: ({ loads }) => number(loads) },
+  { title: 'Load time', number: true, cell: ({ averageLoadMs }) => latency(averageLoadMs) },
+  {
+    title: 'Load errors',
+    number: true,
+    cell: ({ loadErrors }) =>
+      loadErrors > 0 ? <span class="text-bad">{number(loadErrors)}</span> : <span class="zero">0</span>,
+  },
+  { title: 'Stale served', number: true, cell: ({ staleServed }) => number(staleServed) },
+  { title: 'Invalidated', number: true, cell: ({ invalidations }) => number(invalidations) },
+];
+
+export default function CachePage() {
+  const { data, error, again } = useAnswer(
+    'cache',
+    (abort) => get<CacheAnswer | null>('/v1/cache', { signal: abort }),
+    everyMs,
+  );
+  const chosen = query.value.get('family') ?? '';
+  const total = data?.total;
+  return (
+    <PageFrame title="Cache">
+      {error !== undefined && <Failure error={error} again={again} />}
+      {data?.problem && <Notice tone="bad">{data.problem.message}</Notice>}
+      {!data && error === undefined && <Waiting />}
+      {data && total && (
+        <>
+          <Figures
+            label="All families"
+            items={[
+              {
+                label: 'Hit rate',
+                value: percent(total.hitRate),
+                about: 'target: more than 80 %',
+                tone: (total.hitRate ?? 1) > 0.8 ? 'ok' : 'warn',
+              },
+              { label: 'Reads', value: rate(total.rates?.reads), unit: '/s', about: 'of all processes' },
+              {
+                label: 'Loads',
+                value: rate(total.rates?.loads),
+                unit: '/s',
+                about: `${latency(total.averageLoadMs)} each`,
+              },
+              {
+                label: 'Load errors',
+                value: compact(total.loadErrors),
+                about: 'since they began',
+                tone: total.loadErrors > 0 ? 'bad' : 'neutral',
+              },
+              {
+                label: 'Processes',
+                value: number(total.processes),
+                about:
+                  total.openBreakers > 0 ? `${total.openBreakers} cannot reach Redis` : 'all reach Redis',
+                tone: total.openBreakers > 0 ? 'bad' : 'neutral',
+              },
+            ]}
+          />
+          <LookUp key={chosen} families={data.families.map(({ family }) => family)} chosen={chosen} />
+          <Panel title="Families" flush>
+            {data.families.length === 0 ? (
+              <Empty title="No family has been read yet">
+                Reads of files, drives and jobs go through the cache; the first one fills it.
+              </Empty>
+            ) : (
+              <Table
+                label="Families"
+                rows={data.families}
+                keyOf={({ family }) => family}
+                isChosen={({ family }) => family === chosen}
+                columns={columns}
+              />
+            )}
+          </Panel>
+        </>
+      )}
+    </PageFrame>
+  );
+}
+
+function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
+  const [key, setKey] = useState('');
+  const [group, setGroup] = useState('');
+  const [found, setFound] = useState<{ title: string; value: unknown } | { problem: string } | null>(null);
+  const path = at('v1', 'cache', chosen);
+  const ask = async (title: string, word: 'entry' | 'explain'): Promise<undefined> => {
+    try {
+      setFound({ title, value: await get(`${path}/${word}`, { query: { key } }) });
+    } catch (error) {
+      setFound({ problem: messageOf(error) });
+    }
+    return undefined;
+  };
+  return (
+    <Panel title="Look up" note="one value of a family">
+      <div class="stack">
+        <div class="filters">
+          <label class="field">
+            Family
+            <select value={chosen} onChange={(event) => filter({ family: event.currentTarget.value })}>
+              <option value="">choose one</option>
+              {families.map((family) => (
+                <option key={family}>{family}</option>
+              ))}
+            </select>
+          </label>
+          <label class="field grow">
+            Key
+            <input
+              class="mono"
+              value={key}
+              placeholder='17 or {"id":"17"}'
+              onInput={(event) => setKey(event.currentTarget.value)}
+            />
+          </label>
+          <Action needs="viewer" disabled={chosen === '' || key === ''} run={() => ask('Value', 'entry')}>
+            Look up
+          </Action>
+          <Action
+            needs="viewer"
+            disabled={chosen === '' || key === ''}
+            run={() => ask('Why it is as it is', 'explain')}
+          >
+            Explain
+          </Action>
+          <Action
+            tone="danger"
+            disabled={chosen === '' || key === ''}
+            run={async () => {
+              await call('POST', `${path}/invalidate`, { body: { key: keyOf(key) } });
+              setFound(null);
+              return 'Readers load it anew from now on.';
+            }}
+          >
+            Invalidate
+          </Action>
+        </div>
+        <div class="filters">
+          <label class="field grow">
+            Group
+            <input
+              class="mono"
+              value={group}
+              placeholder="vector:search"
+              onInput={(event) => setGroup(event.currentTarget.value)}
+            />
+          </label>
+          <Action
+            tone="danger"
+            disabled={chosen === '' || group === ''}
+            confirm={{
+              title: 'Invalidate the group?',
+              text: `Every value of ${group} is loaded anew when it is next read.`,
+              button: 'Invalidate',
+            }}
+            run={async () => {
+              await call('POST', `${path}/invalidate`, { body: { group } });
+              return `The group ${group} is loaded anew.`;
+            }}
+          >
+            Invalidate group
+          </Action>
+        </div>
+        {found && 'problem' in found && <Notice tone="bad">{found.problem}</Notice>}
+        {found && 'value' in found && (
+          <div>
+            <Mark tone="accent">{found.title}</Mark>
+            <Json value={found.value} label={found.title} />
+          </div>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+/** JSON if it is some; a plain word is meant as it stands. */
+function keyOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,259 @@
+// Dead letters: first the causes, most frequent first, with how often they came lately; then the letters of one cause or queue. Many are replayed or
+// discarded at once, after a dry run that says how many that are.
+import { useState } from 'preact/hooks';
+import { at, get } from '../data/api.js';
+import { useAnswer } from '../data/answer.js';
+import type { Choice } from '../data/actions.js';
+import type { DeadGroup, DeadLetter, Page } from '../data/shapes.js';
+import { BulkMove } from '../parts/bulkMove.js';
+import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { Operations } from '../parts/operations.js';
+import { More, usePages } from '../parts/pager.js';
+import { PageFrame, Panel } from '../parts/panel.js';
+import { QueueField } from '../parts/queueField.js';
+import { Spark } from '../parts/spark.js';
+import { Table, type Column } from '../parts/table.js';
+import { Ago } from '../parts/time.js';
+import { filter, query, to } from '../place.js';
+import { number, plural } from '../format.js';
+
+const everyMs = 10_000;
+
+export default function DeadPage() {
+  const queue = query.value.get('queue') ?? '';
+  const fingerprint = query.value.get('fingerprint') ?? '';
+  const text = query.value.get('text') ?? '';
+  const groups = useAnswer(
+    `groups ${queue}`,
+    (abort) =>
+      get<{ items: DeadGroup[]; letters: number; complete: boolean }>('/v1/dead/groups', {
+        query: { queue, trend: true },
+        signal: abort,
+      }).catch((error: unknown) => {
+        // A server that does not count trends refuses the word.
+        if ((error as { status?: number }).status !== 400) throw error;
+        return get<{ items: DeadGroup[]; letters: number; complete: boolean }>('/v1/dead/groups', {
+          query: { queue },
+          signal: abort,
+        });
+      }),
+    everyMs,
+  );
+  const [rounds, setRounds] = useState(0);
+  const again = (): void => {
+    groups.again();
+    setRounds(rounds + 1);
+  };
+  return (
+    <PageFrame title="Dead letters" lead={groups.data && plural(groups.data.letters, 'letter')}>
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <QueueField all value={queue} set={(name) => filter({ queue: name, fingerprint: '', text: '' })} />
+        {queue !== '' && (
+          <>
+            <label class="field grow">
+              Error contains
+              <input
+                type="search"
+                value={text}
+                onChange={(event) => filter({ text: event.currentTarget.value })}
+              />
+            </label>
+            {(fingerprint !== '' || text !== '') && (
+              <button
+                class="button plain"
+                type="button"
+                onClick={() => filter({ fingerprint: '', text: '' })}
+              >
+                All of {queue}
+              </button>
+            )}
+          </>
+        )}
+      </form>
+      <Operations key={rounds} />
+      {groups.error !== undefined && <Failure error={groups.error} again={groups.again} />}
+      <Panel
+        title="Causes"
+        flush
+        foot={groups.data?.complete === false ? 'There are more causes; choose a queue.' : undefined}
+      >
+        {groups.data === undefined ? (
+          groups.error === undefined && <Waiting />
+        ) : groups.data.items.length === 0 ? (
+          <Empty title="Nothing has died">
+            A job whose attempts are used up is kept here with its payload, its attempts and its stack, until
+            somebody replays or discards it.
+          </Empty>
+        ) : (
+          <Table
+            label="Causes of death"
+            rows={groups.data.items}
+            keyOf={({ queue: of, fingerprint: print }) => `${of} ${print}`}
+            isChosen={(group) => group.queue === queue && group.fingerprint === fingerprint}
+            columns={groupColumns(again)}
+          />
+        )}
+      </Panel>
+      {queue !== '' && (
+        <Letters key={rounds} queue={queue} fingerprint={fingerprint} text={text} onDone={again} />
+      )}
+    </PageFrame>
+  );
+}
+
+function groupColumns(onDone: () => void): Column<DeadGroup>[] {
+  return [
+    {
+      title: 'Cause',
+      cut: true,
+      cell: ({ queue, fingerprint, title }) => (
+        <a href={to('dead', { queue, fingerprint })} title={title}>
+          {title}
+        </a>
+      ),
+    },
+    { title: 'Queue', cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
+    { title: 'Letters', number: true, cell: ({ count }) => number(count) },
+    {
+      title: 'Last day',
+      tight: true,
+      cell: ({ trend, title }) =>
+        trend && <Spark values={trend} tone="bad" label={`${title}: deaths per hour, ${trend.join(', ')}`} />,
+    },
+    { title: 'First', number: true, cell: ({ firstMs }) => <Ago at={firstMs} /> },
+    { title: 'Last', number: true, cell: ({ lastMs }) => <Ago at={lastMs} /> },
+    {
+      title: 'Actions',
+      quiet: true,
+      tight: true,
+      cell: ({ queue, fingerprint, title, count }) => (
+        <span class="row-actions">
+          <BulkMove
+            small
+            word="replay"
+            queue={queue}
+            choice={{ fingerprint }}
+            what={`${plural(count, 'letter')} of “${title}”`}
+            onDone={onDone}
+          />
+          <BulkMove
+            small
+            word="discard"
+            queue={queue}
+            choice={{ fingerprint }}
+            what={`${plural(count, 'letter')} of “${title}”`}
+            onDone={onDone}
+          />
+        </span>
+      ),
+    },
+  ];
+}
+
+function Letters(props: { queue: string; fingerprint: string; text: string; onDone: () => void }) {
+  const { queue, fingerprint, text } = props;
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const pages = usePages<DeadLetter>(`letters ${queue} ${fingerprint} ${text}`, (cursor, abort) =>
+    get<Page<DeadLetter>>(`${at('v1', 'queues', queue)}/dead`, {
+      query: { fingerprint, text, limit: 50, cursor },
+      ...(abort && { signal: abort }),
+    }),
+  );
+  const matching: Choice =
+    fingerprint === '' && text === ''
+      ? 'all'
+      : { ...(fingerprint && { fingerprint }), ...(text && { text }) };
+  const isSome = chosen.size > 0;
+  const choice: Choice = isSome ? { ids: [...chosen] } : matching;
+  const what = isSome
+    ? plural(chosen.size, 'chosen letter')
+    : matching === 'all'
+      ? `all letters of ${queue}`
+      : 'all that match';
+  const toggle = (id: string): void => {
+    const next = new Set(chosen);
+    if (!next.delete(id)) next.add(id);
+    setChosen(next);
+  };
+  return (
+    <Panel
+      title={`Letters of ${queue}`}
+      note={isSome ? `${chosen.size} chosen` : undefined}
+      flush
+      actions={
+        <>
+          <a class="button small" href={exportAddress(props)} download data-leave>
+            Export
+          </a>
+          <BulkMove small word="replay" queue={queue} choice={choice} what={what} onDone={props.onDone}>
+            {isSome ? 'Replay chosen' : 'Replay all matching'}
+          </BulkMove>
+          <BulkMove small word="discard" queue={queue} choice={choice} what={what} onDone={props.onDone}>
+            {isSome ? 'Discard chosen' : 'Discard all matching'}
+          </BulkMove>
+        </>
+      }
+      foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="letters" /> : undefined}
+    >
+      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
+      {pages.items === undefined ? (
+        pages.error === undefined && <Waiting />
+      ) : pages.items.length === 0 ? (
+        <Empty title={pages.next === null ? 'No letter matches' : 'None matches so far; look further'} />
+      ) : (
+        <Table
+          label={`Dead letters of ${queue}`}
+          rows={pages.items}
+          keyOf={({ id }) => id}
+          isChosen={({ id }) => chosen.has(id)}
+          columns={[
+            {
+              title: 'Choose',
+              quiet: true,
+              tight: true,
+              cell: ({ id }) => (
+                <input
+                  type="checkbox"
+                  aria-label={`Choose ${id}`}
+                  checked={chosen.has(id)}
+                  onChange={() => toggle(id)}
+                />
+              ),
+            },
+            {
+              title: 'Job',
+              cell: ({ id }) => (
+                <a class="mono" href={to('jobs', queue, id)}>
+                  {id}
+                </a>
+              ),
+            },
+            {
+              title: 'Error',
+              cut: true,
+              cell: ({ error }) => (
+                <span title={error.message}>
+                  {error.name}: {error.message}
+                </span>
+              ),
+            },
+            { title: 'Attempts', number: true, cell: ({ attemptCount }) => number(attemptCount) },
+            { title: 'Died', number: true, cell: ({ lastFailureMs }) => <Ago at={lastFailureMs} /> },
+          ]}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function exportAddress({
+  queue,
+  fingerprint,
+  text,
+}: {
+  queue: string;
+  fingerprint: string;
+  text: string;
+}): string {
+  return to('v1', 'queues', queue, 'dead', 'export', { fingerprint, text });
+}

@@ -1,0 +1,100 @@
+// Events: what waits to be published, and the last ones that were.
+import { get, session } from '../data/api.js';
+import { useAnswer } from '../data/answer.js';
+import { events as live, overview } from '../data/live.js';
+import type { EventRow, Page } from '../data/shapes.js';
+import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { More, usePages } from '../parts/pager.js';
+import { Figures, PageFrame, Panel } from '../parts/panel.js';
+import { Table, type Column } from '../parts/table.js';
+import { Ago } from '../parts/time.js';
+import { filter, query, to } from '../place.js';
+import { number, span } from '../format.js';
+
+const lateMs = 60_000;
+
+export default function EventsPage() {
+  const topic = query.value.get('topic') ?? '';
+  const outbox = useAnswer(session.value?.installation && !overview.value ? 'outbox' : null, (abort) =>
+    get<{ waiting: number; oldestMs: number }>('/v1/events/outbox', { signal: abort }),
+  );
+  const pages = usePages<EventRow>(`events ${topic}`, (cursor, abort) =>
+    get<Page<EventRow>>('/v1/events', {
+      query: { topic, limit: 50, cursor },
+      ...(abort && { signal: abort }),
+    }),
+  );
+  const state = overview.value?.outbox ?? outbox.data;
+  const known = new Set(pages.items?.map(({ cursor }) => cursor));
+  const fresh = live.value.filter(
+    ({ cursor, topic: of }) => !known.has(cursor) && (topic === '' || of === topic),
+  );
+  const rows = pages.items && [...fresh, ...pages.items];
+  return (
+    <PageFrame title="Events">
+      {state && (
+        <Figures
+          label="Outbox"
+          items={[
+            { label: 'Waiting to be published', value: number(state.waiting), about: 'in the outbox' },
+            {
+              label: 'Oldest of them',
+              value: state.waiting === 0 ? '–' : span(state.oldestMs),
+              about: state.oldestMs > lateMs ? 'the relay is late' : 'on time',
+              tone: state.oldestMs > lateMs ? 'warn' : 'neutral',
+            },
+          ]}
+        />
+      )}
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <label class="field grow">
+          Topic
+          <input
+            type="search"
+            value={topic}
+            placeholder="all; a dot at the end takes all that begin so"
+            onChange={(event) => filter({ topic: event.currentTarget.value })}
+          />
+        </label>
+      </form>
+      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
+      <Panel
+        title="Published"
+        note="the newest first"
+        flush
+        foot={rows && rows.length > 0 ? <More pages={pages} what="events" /> : undefined}
+      >
+        {rows === undefined ? (
+          pages.error === undefined && <Waiting />
+        ) : rows.length === 0 ? (
+          <Empty
+            title="Nothing has happened yet"
+            command="curl -T README.md localhost:7420/v1/files/main/README.md"
+          >
+            Every file that arrives, moves or goes is told here. This uploads one:
+          </Empty>
+        ) : (
+          <Table label="Events" rows={rows} keyOf={({ cursor }) => cursor} columns={columns} />
+        )}
+      </Panel>
+    </PageFrame>
+  );
+}
+
+const columns: Column<EventRow>[] = [
+  {
+    title: 'Event',
+    cell: ({ eventId }) => (
+      <a class="mono" href={to('trace', { id: eventId })}>
+        {eventId}
+      </a>
+    ),
+  },
+  { title: 'Topic', cell: ({ topic }) => <a href={to('events', { topic })}>{topic}</a> },
+  {
+    title: 'Data',
+    cut: true,
+    cell: ({ data }) => <code title={JSON.stringify(data, null, 2)}>{JSON.stringify(data)}</code>,
+  },
+  { title: 'Published', number: true, cell: ({ cursor }) => <Ago at={Number(cursor.split('-')[0])} /> },
+];

@@ -1,0 +1,266 @@
+// One job: payload, what happened to it when, logs, stack, result, the chain it belongs to; retry, cancel, edit and replay.
+import { useState } from 'preact/hooks';
+import { cancelJob, replayJob, retryJob } from '../data/actions.js';
+import { at, get, may } from '../data/api.js';
+import { useAnswer } from '../data/answer.js';
+import type { JobDetail } from '../data/shapes.js';
+import type { PageProps } from '../pages.js';
+import { Action } from '../parts/action.js';
+import { EditAndReplay } from '../parts/editAndReplay.js';
+import { Json, Text } from '../parts/json.js';
+import { Copy, Empty, Failure, Waiting } from '../parts/notice.js';
+import { Facts, Meter, PageFrame, Panel } from '../parts/panel.js';
+import { StateMark } from '../parts/states.js';
+import { Table } from '../parts/table.js';
+import { Ago, At, Until } from '../parts/time.js';
+import { go, to } from '../place.js';
+import { bytes } from '../format.js';
+
+const everyMs = 3_000;
+
+export default function JobPage({ params }: PageProps) {
+  const { queue = '', id = '' } = params;
+  const asked = useAnswer(
+    `job ${queue} ${id}`,
+    (abort) => get<JobDetail>(at('v1', 'queues', queue, 'jobs', id), { signal: abort }),
+    everyMs,
+  );
+  const job = asked.data;
+  return (
+    <PageFrame
+      title={id}
+      crumbs={
+        <>
+          <a href={to('jobs', { queue })}>Jobs</a> / <a href={to('queues', queue)}>{queue}</a>
+        </>
+      }
+      lead={job && <StateMark state={job.state} />}
+      actions={job && <Actions job={job} onDone={asked.again} />}
+    >
+      {asked.error !== undefined && (
+        <>
+          <Failure error={asked.error} again={asked.again} />
+          {!job && (
+            <Empty title="This job is not known any more">
+              It may be done and forgotten. <a href={to('trace', { id })}>Follow its id</a> through files and
+              events.
+            </Empty>
+          )}
+        </>
+      )}
+      {!job && asked.error === undefined && <Waiting />}
+      {job && (
+        <div class="columns">
+          <div class="two-thirds stack">
+            <Timeline job={job} />
+            <Payload job={job} />
+            {job.result !== undefined && job.result !== null && (
+              <Panel title="Result">
+                <Json value={job.result} label="Result" />
+              </Panel>
+            )}
+          </div>
+          <div class="third stack">
+            <About job={job} />
+            <Progress progress={job.progress} />
+            {job.error && (
+              <Panel title="Died of">
+                <p class="text-bad wrap">
+                  {job.error.name}: {job.error.message}
+                </p>
+                <Text text={job.error.stack} label="Stack" />
+              </Panel>
+            )}
+            <Logs logs={job.logs} />
+            <Chain job={job} />
+          </div>
+        </div>
+      )}
+    </PageFrame>
+  );
+}
+
+function Actions({ job, onDone }: { job: JobDetail; onDone: () => void }) {
+  const [isEditing, setEditing] = useState(false);
+  const { queue, id, state } = job;
+  const canReplay = ['dead', 'done', 'cancelled'].includes(state) && job.base64 === undefined;
+  return (
+    <>
+      {(state === 'dead' || state === 'delayed') && (
+        <Action tone="primary" run={() => retryJob(queue, id)} onDone={onDone}>
+          {state === 'dead' ? 'Retry' : 'Run now'}
+        </Action>
+      )}
+      {canReplay && (
+        <button class="button" type="button" disabled={!may('operator')} onClick={() => setEditing(true)}>
+          Edit and replay
+        </button>
+      )}
+      {['waiting', 'delayed', 'blocked', 'active'].includes(state) && (
+        <Action
+          tone="danger"
+          confirm={{
+            title: 'Cancel this job?',
+            text:
+              state === 'active'
+                ? 'It runs: its handler is told to stop.'
+                : 'It ends and does not come back.',
+            button: 'Cancel it',
+          }}
+          run={() => cancelJob(queue, id)}
+          onDone={onDone}
+        >
+          Cancel
+        </Action>
+      )}
+      {isEditing && (
+        <EditAndReplay
+          title={`Edit and replay ${id}`}
+          data={job.data ?? null}
+          onClose={() => setEditing(false)}
+          replay={async (data) => {
+            const running = await replayJob(queue, id, data);
+            setEditing(false);
+            if (running === id) onDone();
+            else go(to('jobs', queue, running));
+            return running === id ? `${id} runs again.` : `A copy runs as ${running}.`;
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function About({ job }: { job: JobDetail }) {
+  return (
+    <Panel title="About">
+      <Facts
+        items={[
+          [
+            'Id',
+            <>
+              <code>{job.id}</code> <Copy text={job.id} what="id" />
+            </>,
+          ],
+          ['Queue', <a href={to('queues', job.queue)}>{job.queue}</a>],
+          ['Added', job.createdMs && <Ago at={job.createdMs} />],
+          ['Next attempt', job.dueMs && <Until at={job.dueMs} />],
+          ['Attempt', job.attempt],
+          ['Crashes', job.crashes || undefined],
+          ['Priority', job.priority],
+          ['Group', job.group],
+          ['Held by', job.session && <code>{job.session}</code>],
+          ['Payload', job.bytes === undefined ? undefined : bytes(job.bytes)],
+          ...Object.entries(job.labels).map(([name, value]): [string, string] => [name, value]),
+          ['Flow', <a href={to('trace', { id: job.id })}>Follow this id</a>],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function Timeline({ job }: { job: JobDetail }) {
+  const stacks = new Map(job.attempts.map(({ attempt, stack }) => [attempt, stack]));
+  const tone: Record<string, string> = { failed: 'bad', died: 'bad', due: 'accent', added: '' };
+  return (
+    <Panel title="Timeline">
+      {job.timeline.length === 0 ? (
+        <p class="soft">Nothing is remembered of it.</p>
+      ) : (
+        <ol class="timeline">
+          {job.timeline.map((entry) => {
+            const stack = entry.attempt === undefined ? '' : (stacks.get(entry.attempt) ?? '');
+            return (
+              <li key={`${entry.atMs} ${entry.what} ${entry.attempt ?? ''}`} class={tone[entry.what] ?? ''}>
+                <At at={entry.atMs} />
+                <span class="dot" />
+                <div>
+                  <strong>
+                    {entry.what === 'due' ? 'next attempt' : entry.what}
+                    {entry.attempt !== undefined && ` at attempt ${entry.attempt}`}
+                  </strong>{' '}
+                  <span class="faint">
+                    {entry.kind} {entry.worker && `on ${entry.worker}`}
+                  </span>
+                  {entry.message && <p class="wrap">{entry.message}</p>}
+                  {stack !== '' && (
+                    <details>
+                      <summary class="faint">Stack</summary>
+                      <Text text={stack} label={`Stack of attempt ${entry.attempt}`} />
+                    </details>
+                  )}
+                </div>
+              </li>
+            );
+          })}
+        </ol>
+      )}
+    </Panel>
+  );
+}
+
+function Payload({ job }: { job: JobDetail }) {
+  return (
+    <Panel title="Payload" note={job.base64 === undefined ? undefined : 'binary, as base64'}>
+      <Json value={job.base64 ?? job.data ?? null} label="Payload" />
+    </Panel>
+  );
+}
+
+function Progress({ progress }: { progress: unknown }) {
+  if (progress === undefined || progress === null) return null;
+  const share = typeof progress === 'number' ? progress / 100 : undefined;
+  return (
+    <Panel title="Progress">
+      {share === undefined ? (
+        <Json value={progress} label="Progress" />
+      ) : (
+        <Meter part={share} label="Progress" tone="accent" />
+      )}
+    </Panel>
+  );
+}
+
+function Logs({ logs }: { logs: string[] }) {
+  return (
+    <Panel title="Logs">
+      {logs.length === 0 ? (
+        <p class="soft">
+          Nothing was logged. Handlers write here with <code>job.log(…)</code>.
+        </p>
+      ) : (
+        <Text text={logs.join('\n')} label="Logs" />
+      )}
+    </Panel>
+  );
+}
+
+function Chain({ job }: { job: JobDetail }) {
+  if (job.chain.jobs.length === 0) return null;
+  return (
+    <Panel
+      title="Chain"
+      flush
+      foot={job.chain.complete ? undefined : 'The chain is longer; this is the part around this job.'}
+    >
+      <Table
+        label="Jobs of the chain"
+        rows={job.chain.jobs}
+        keyOf={({ queue, id }) => `${queue}/${id}`}
+        isChosen={({ queue, id }) => queue === job.queue && id === job.id}
+        columns={[
+          {
+            title: 'Job',
+            cell: ({ queue, id }) => (
+              <a href={to('jobs', queue, id)}>
+                {queue} / {id}
+              </a>
+            ),
+          },
+          { title: 'State', cell: ({ state }) => <StateMark state={state} /> },
+          { title: 'Waits for', cell: ({ waitsFor }) => waitsFor.map(({ id }) => id).join(', ') },
+        ]}
+      />
+    </Panel>
+  );
+}

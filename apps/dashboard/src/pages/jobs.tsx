@@ -1,0 +1,211 @@
+// Jobs of a queue: by state, id, payload field, error, owner. Every filter stands in the address.
+import { useState } from 'preact/hooks';
+import { cancelJob, retryJob } from '../data/actions.js';
+import { at, get } from '../data/api.js';
+import { overview } from '../data/live.js';
+import type { JobRow, JobState, Page } from '../data/shapes.js';
+import { Action } from '../parts/action.js';
+import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { More, usePages } from '../parts/pager.js';
+import { PageFrame, Panel } from '../parts/panel.js';
+import { QueueField } from '../parts/queueField.js';
+import { jobStates, StateMark } from '../parts/states.js';
+import { Table, type Column } from '../parts/table.js';
+import { Ago } from '../parts/time.js';
+import { filter, query, to } from '../place.js';
+import { compact } from '../format.js';
+
+const everyMs = 5_000;
+const perPage = 50;
+
+export default function JobsPage() {
+  const asked = query.value;
+  const queue = asked.get('queue') ?? busiest();
+  const names = ['state', 'id', 'field', 'equals', 'error', 'fingerprint', 'owner'] as const;
+  const filters = Object.fromEntries(names.map((name) => [name, asked.get(name) ?? '']));
+  const question = queue === '' ? null : `jobs ${queue} ${JSON.stringify(filters)}`;
+  const pages = usePages<JobRow>(
+    question,
+    (cursor, abort) =>
+      get<Page<JobRow>>(`${at('v1', 'queues', queue)}/jobs`, {
+        query: { ...filters, limit: perPage, cursor },
+        ...(abort && { signal: abort }),
+      }),
+    everyMs,
+  );
+  const isSearch = names.some((name) => name !== 'state' && filters[name] !== '');
+  return (
+    <PageFrame title="Jobs">
+      <Search key={asked.toString()} queue={queue} filters={filters} />
+      <StateTabs queue={queue} state={filters['state'] ?? ''} />
+      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
+      <Panel
+        title={queue === '' ? 'Jobs' : `Jobs of ${queue}`}
+        flush
+        foot={
+          pages.items && pages.items.length + pages.scanned > 0 ? (
+            <More pages={pages} what="jobs" />
+          ) : undefined
+        }
+      >
+        {queue === '' ? (
+          <Empty title="Choose a queue">Jobs are looked at queue by queue.</Empty>
+        ) : pages.items === undefined ? (
+          pages.error === undefined ? (
+            <Waiting />
+          ) : (
+            <Empty title="Not read" />
+          )
+        ) : pages.items.length === 0 ? (
+          isSearch ? (
+            <Empty title={pages.next === null ? 'Nothing matches' : 'Nothing matches so far'}>
+              {pages.next === null
+                ? 'Jobs that are done are forgotten, unless they have an id of their own or keep their result.'
+                : 'The search looks at 5,000 jobs at a time; look further below.'}
+            </Empty>
+          ) : (
+            <Empty
+              title="There is no such job"
+              command={`curl -X POST localhost:7420/v1/queues/${queue}/jobs -H 'Content-Type: application/json' -d '{"data":{"hello":"world"}}'`}
+            >
+              Jobs that are done are forgotten at once, unless they keep their result. This adds one:
+            </Empty>
+          )
+        ) : (
+          <Table
+            label={`Jobs of ${queue}`}
+            rows={pages.items}
+            keyOf={({ id }) => id}
+            columns={columnsFor(pages.again)}
+          />
+        )}
+      </Panel>
+    </PageFrame>
+  );
+}
+
+/** Whoever comes without a queue most likely wants the one where the most happens. */
+function busiest(): string {
+  const queues = [...(overview.value?.queues ?? [])];
+  queues.sort(
+    (a, b) =>
+      b.counts.waiting + b.counts.active + b.counts.dead - a.counts.waiting - a.counts.active - a.counts.dead,
+  );
+  return queues[0]?.name ?? '';
+}
+
+function StateTabs({ queue, state }: { queue: string; state: string }) {
+  const counts = overview.value?.queues.find(({ name }) => name === queue)?.counts;
+  const countOf = (name: JobState): number | undefined => (name === 'cancelled' ? undefined : counts?.[name]);
+  const rest = Object.fromEntries(query.value);
+  return (
+    <nav class="tabs" aria-label="State">
+      {(['', ...jobStates] as const).map((name) => {
+        const count = name === '' ? undefined : countOf(name);
+        return (
+          <a
+            key={name}
+            href={to('jobs', { ...rest, queue, state: name })}
+            aria-current={state === name ? 'true' : undefined}
+          >
+            {name === '' ? 'all' : name}
+            {count !== undefined && <span class="count">{compact(count)}</span>}
+          </a>
+        );
+      })}
+    </nav>
+  );
+}
+
+function Search({ queue, filters }: { queue: string; filters: Record<string, string> }) {
+  const [draft, setDraft] = useState(filters);
+  const set = (name: string) => (event: { currentTarget: HTMLInputElement }) =>
+    setDraft({ ...draft, [name]: event.currentTarget.value });
+  const field = (name: string, label: string, placeholder: string) => (
+    <label class="field grow">
+      {label}
+      <input type="search" value={draft[name] ?? ''} placeholder={placeholder} onInput={set(name)} />
+    </label>
+  );
+  const isPair = (draft['field'] ?? '') !== '';
+  return (
+    <form
+      class="filters"
+      onSubmit={(event) => {
+        event.preventDefault();
+        filter({ ...draft, equals: isPair ? draft['equals'] : '', queue });
+      }}
+    >
+      <QueueField value={queue} set={(name) => filter({ queue: name })} />
+      {field('id', 'Id', 'exactly')}
+      {field('field', 'Payload field', 'user.id')}
+      {field('equals', 'is', '17')}
+      {field('error', 'Error contains', 'timeout')}
+      {field('owner', 'Owner', '')}
+      <button class="button primary" type="submit">
+        Search
+      </button>
+      <a class="button plain" href={to('jobs', { queue })}>
+        Clear
+      </a>
+    </form>
+  );
+}
+
+function columnsFor(onDone: () => void): Column<JobRow>[] {
+  return [
+    {
+      title: 'Id',
+      cell: ({ queue, id }) => (
+        <a class="mono" href={to('jobs', queue, id)}>
+          {id}
+        </a>
+      ),
+    },
+    { title: 'State', tight: true, cell: ({ state }) => <StateMark state={state} /> },
+    {
+      title: 'Payload',
+      cut: true,
+      cell: ({ preview, error }) =>
+        error === undefined ? <code>{preview ?? ''}</code> : <span class="text-bad">{error}</span>,
+    },
+    { title: 'Attempt', number: true, cell: ({ attempt }) => attempt ?? '' },
+    { title: 'Priority', number: true, cell: ({ priority }) => priority ?? '' },
+    { title: 'Group', cell: ({ group }) => group ?? '' },
+    {
+      title: 'Added',
+      number: true,
+      cell: ({ createdMs }) => (createdMs === undefined ? '' : <Ago at={createdMs} />),
+    },
+    {
+      title: 'Actions',
+      quiet: true,
+      tight: true,
+      cell: (job) => (
+        <span class="row-actions">
+          {(job.state === 'dead' || job.state === 'delayed') && (
+            <Action small label={`Retry ${job.id}`} run={() => retryJob(job.queue, job.id)} onDone={onDone}>
+              Retry
+            </Action>
+          )}
+          {['waiting', 'delayed', 'blocked', 'active'].includes(job.state) && (
+            <Action
+              small
+              tone="danger"
+              label={`Cancel ${job.id}`}
+              confirm={{
+                title: 'Cancel this job?',
+                text: `${job.id} ends and does not come back.`,
+                button: 'Cancel it',
+              }}
+              run={() => cancelJob(job.queue, job.id)}
+              onDone={onDone}
+            >
+              Cancel
+            </Action>
+          )}
+        </span>
+      ),
+    },
+  ];
+}

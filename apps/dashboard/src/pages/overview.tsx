@@ -1,0 +1,50 @@
+// What is wrong, in five seconds: what needs somebody stands first, the rest tells whether it is getting better.
+import { useAnswer } from '../data/answer.js';
+import { get } from '../data/api.js';
+import { historyOf } from '../data/history.js';
+import { overview, takeOverview } from '../data/live.js';
+import type { Overview } from '../data/shapes.js';
+import { panels } from '../panels.js';
+import { Failure, Notice, Waiting } from '../parts/notice.js';
+import { PageFrame } from '../parts/panel.js';
+import { Ago } from '../parts/time.js';
+
+const historyEveryMs = 60_000;
+
+export default function OverviewPage() {
+  // The stream brings it a moment later; asking is faster for the first paint.
+  const first = useAnswer('overview', async (abort) => {
+    const answer = await get<Overview>('/v1/overview', { signal: abort });
+    takeOverview(answer);
+    return answer;
+  });
+  const latest = overview.value;
+  const names = latest ? latest.queues.map(({ name }) => name).join('\n') : null;
+  const history = useAnswer(
+    names === null ? null : `history ${names}`,
+    (abort) => historyOf(overview.value?.queues ?? [], {}, abort),
+    historyEveryMs,
+  );
+  const problem = latest?.problems.find(({ queue }) => queue === undefined);
+  return (
+    <PageFrame title="Overview">
+      {first.error !== undefined && <Failure error={first.error} again={first.again} />}
+      {problem && (
+        <Notice tone="bad">
+          {problem.message}. The figures are the last that were known, from <Ago at={problem.sinceMs} />.
+        </Notice>
+      )}
+      {latest ? (
+        <div class="columns">
+          {panels.map(({ name, size, panel: Panel }) => (
+            <div key={name} class={size}>
+              <Panel overview={latest} history={history.data} />
+            </div>
+          ))}
+        </div>
+      ) : (
+        first.error === undefined && <Waiting />
+      )}
+    </PageFrame>
+  );
+}

@@ -1,0 +1,107 @@
+// Jobs that failed and will be tried again, the next one first.
+import { cancelJob, retryJob } from '../data/actions.js';
+import { get } from '../data/api.js';
+import type { Page, RetryRow } from '../data/shapes.js';
+import { Action } from '../parts/action.js';
+import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { More, usePages } from '../parts/pager.js';
+import { PageFrame, Panel } from '../parts/panel.js';
+import { QueueField } from '../parts/queueField.js';
+import { Table, type Column } from '../parts/table.js';
+import { Until } from '../parts/time.js';
+import { filter, query, to } from '../place.js';
+
+const everyMs = 5_000;
+
+export default function RetriesPage() {
+  const queue = query.value.get('queue') ?? '';
+  const pages = usePages<RetryRow>(
+    `retries ${queue}`,
+    (cursor, abort) =>
+      get<Page<RetryRow>>('/v1/retries', {
+        query: { queue, limit: 50, cursor },
+        ...(abort && { signal: abort }),
+      }),
+    everyMs,
+  );
+  return (
+    <PageFrame title="Retries" lead="Jobs that failed and will be tried again">
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <QueueField all value={queue} set={(name) => filter({ queue: name })} />
+      </form>
+      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
+      <Panel
+        title="Next attempts"
+        flush
+        foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="jobs" /> : undefined}
+      >
+        {pages.items === undefined ? (
+          <Waiting />
+        ) : pages.items.length === 0 ? (
+          <Empty title="Nothing waits for another attempt">
+            A handler that throws makes its job come back later, each time after a longer pause, until its
+            attempts are used up.
+          </Empty>
+        ) : (
+          <Table
+            label="Retries"
+            rows={pages.items}
+            keyOf={({ queue: of, id }) => `${of}/${id}`}
+            columns={columnsFor(pages.again)}
+          />
+        )}
+      </Panel>
+    </PageFrame>
+  );
+}
+
+function columnsFor(onDone: () => void): Column<RetryRow>[] {
+  return [
+    {
+      title: 'Job',
+      cell: ({ queue, id }) => (
+        <a class="mono" href={to('jobs', queue, id)}>
+          {id}
+        </a>
+      ),
+    },
+    { title: 'Queue', cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
+    { title: 'Next retry in', number: true, cell: ({ dueMs }) => <Until at={dueMs} /> },
+    { title: 'Attempt', number: true, cell: ({ attempt }) => attempt ?? '' },
+    { title: 'Last error', cut: true, cell: ({ error }) => <span class="text-bad">{textOf(error)}</span> },
+    {
+      title: 'Actions',
+      quiet: true,
+      tight: true,
+      cell: ({ queue, id }) => (
+        <span class="row-actions">
+          <Action small label={`Run ${id} now`} run={() => retryJob(queue, id)} onDone={onDone}>
+            Run now
+          </Action>
+          <Action
+            small
+            tone="danger"
+            label={`Cancel ${id}`}
+            confirm={{
+              title: 'Cancel this job?',
+              text: `${id} ends and does not come back.`,
+              button: 'Cancel it',
+            }}
+            run={() => cancelJob(queue, id)}
+            onDone={onDone}
+          >
+            Cancel
+          </Action>
+        </span>
+      ),
+    },
+  ];
+}
+
+function textOf(error: unknown): string {
+  if (typeof error === 'object' && error !== null) {
+    const { name, message } = error as { name?: string; message?: string };
+    return [name, message].filter(Boolean).join(': ');
+  }
+  return typeof error === 'string' ? error : '';
+}

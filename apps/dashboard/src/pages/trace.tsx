@@ -1,0 +1,149 @@
+// One id through the whole flow: upload → file → events → jobs → results.
+import { useState } from 'preact/hooks';
+import { at, get } from '../data/api.js';
+import { useAnswer } from '../data/answer.js';
+import type { Trace } from '../data/shapes.js';
+import { Json } from '../parts/json.js';
+import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { Facts, Mark, PageFrame, Panel } from '../parts/panel.js';
+import { StateMark } from '../parts/states.js';
+import { Ago } from '../parts/time.js';
+import { filter, query, to } from '../place.js';
+import { bytes, number } from '../format.js';
+
+export default function TracePage() {
+  const id = query.value.get('id') ?? '';
+  const [draft, setDraft] = useState(id);
+  const { data, error, again, busy } = useAnswer(id === '' ? null : `trace ${id}`, (abort) =>
+    get<Trace>(at('v1', 'trace', id), { signal: abort }),
+  );
+  return (
+    <PageFrame title="Trace" lead="One id through the whole flow">
+      <form
+        class="filters"
+        onSubmit={(event) => {
+          event.preventDefault();
+          filter({ id: draft.trim() });
+        }}
+      >
+        <label class="field grow">
+          Id of an upload, a file, an event or a job
+          <input
+            class="mono"
+            type="search"
+            value={draft}
+            onInput={(event) => setDraft(event.currentTarget.value)}
+          />
+        </label>
+        <button class="button primary" type="submit">
+          Follow
+        </button>
+      </form>
+      {id === '' && (
+        <Empty title="Which id?">Paste any: what came before it and what came of it is found from it.</Empty>
+      )}
+      {error !== undefined && <Failure error={error} again={again} />}
+      {id !== '' && !data && error === undefined && busy && <Waiting what="Following" />}
+      {data && <Steps trace={data} />}
+    </PageFrame>
+  );
+}
+
+function Steps({ trace }: { trace: Trace }) {
+  const { upload, node, events, jobs, bounds, waitingEvents } = trace;
+  const record = upload?.record;
+  return (
+    <ol class="stack step-list">
+      <li>
+        <Panel title="1 · Upload" note={trace.kind === 'upload' ? 'this id' : undefined}>
+          {record ? (
+            <Facts
+              items={[
+                ['Id', <code>{record.id}</code>],
+                ['Path', record.path],
+                [
+                  'State',
+                  <Mark tone={record.status === 'COMPLETED' ? 'ok' : 'neutral'}>{record.status}</Mark>,
+                ],
+                ['Reason', record.reason],
+                ['Began', <Ago at={record.createdAt} />],
+                ['Ended', record.endedAt ? <Ago at={record.endedAt} /> : undefined],
+              ]}
+            />
+          ) : (
+            <p class="soft">No upload is known for it.</p>
+          )}
+        </Panel>
+      </li>
+      <li>
+        <Panel title="2 · File" note={trace.kind === 'node' ? 'this id' : undefined}>
+          {node ? (
+            <Facts
+              items={[
+                ['Id', <code>{node.id}</code>],
+                ['Path', node.path],
+                ['State', <Mark tone={node.status === 'ACTIVE' ? 'ok' : 'neutral'}>{node.status}</Mark>],
+                ['Size', bytes(node.size)],
+                ['Type', node.contentType],
+                ['SHA-256', node.sha256 && <code>{node.sha256}</code>],
+                ['Changed', <Ago at={node.updatedAt} />],
+              ]}
+            />
+          ) : (
+            <p class="soft">No file is known for it.</p>
+          )}
+        </Panel>
+      </li>
+      <li>
+        <Panel
+          title="3 · Events"
+          note={`${number(bounds.events.scanned)} looked at${bounds.events.complete ? '' : ', older ones were not'}`}
+        >
+          {events.length === 0 && <p class="soft">None was found.</p>}
+          {waitingEvents > 0 && <p>{waitingEvents} wait to be published.</p>}
+          <ul class="stack">
+            {events.map((event) => (
+              <li key={event.cursor}>
+                <details>
+                  <summary>
+                    {event.topic}{' '}
+                    <span class="faint">
+                      <Ago at={Number(event.cursor.split('-')[0])} />
+                    </span>
+                  </summary>
+                  <Json value={event.data} label={event.topic} />
+                </details>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      </li>
+      <li>
+        <Panel
+          title="4 · Jobs and results"
+          note={`${number(bounds.jobs.scanned)} looked at${bounds.jobs.complete ? '' : ', not all of them'}`}
+        >
+          {jobs.length === 0 && (
+            <p class="soft">
+              None was found; jobs that are done are forgotten unless they keep their result.
+            </p>
+          )}
+          <ul class="stack">
+            {jobs.map((job) => (
+              <li key={`${job.queue}/${job.id}`}>
+                <StateMark state={job.state} />{' '}
+                <a href={to('jobs', job.queue, job.id)}>
+                  {job.queue} / {job.id}
+                </a>{' '}
+                {job.error && <span class="text-bad wrap">{job.error}</span>}
+                {job.result !== undefined && job.result !== null && (
+                  <Json value={job.result} label={`Result of ${job.id}`} />
+                )}
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      </li>
+    </ol>
+  );
+}

@@ -1,0 +1,107 @@
+// Who works, on what, since when; let one finish and take nothing more.
+import { drainWorker } from '../data/actions.js';
+import { get } from '../data/api.js';
+import { useAnswer } from '../data/answer.js';
+import type { Page, WorkerRow } from '../data/shapes.js';
+import { Action } from '../parts/action.js';
+import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { Mark, Meter, PageFrame, Panel } from '../parts/panel.js';
+import { QueueField } from '../parts/queueField.js';
+import { Table, type Column } from '../parts/table.js';
+import { Ago } from '../parts/time.js';
+import { filter, query, to } from '../place.js';
+import { number, plural, span } from '../format.js';
+
+const everyMs = 3_000;
+const shown = 300;
+
+export default function WorkersPage() {
+  const queue = query.value.get('queue') ?? '';
+  const { data, error, again } = useAnswer(
+    `workers ${queue}`,
+    (abort) => get<Page<WorkerRow>>('/v1/workers', { query: { queue }, signal: abort }),
+    everyMs,
+  );
+  const rows = data?.items ?? [];
+  const cut =
+    rows.length > shown ? `The first ${shown} of ${number(rows.length)}; choose a queue.` : undefined;
+  return (
+    <PageFrame title="Workers" lead={data && plural(rows.length, 'worker')}>
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <QueueField all value={queue} set={(name) => filter({ queue: name })} />
+      </form>
+      {error !== undefined && <Failure error={error} again={again} />}
+      <Panel
+        title="Workers"
+        flush
+        foot={cut ?? (data?.complete === false ? 'There are more than were looked at.' : undefined)}
+      >
+        {!data ? (
+          error === undefined && <Waiting />
+        ) : rows.length === 0 ? (
+          <Empty title="Nobody works" command="SLUICE_HANDLERS=./handlers.js npm start">
+            Jobs are accepted and kept, and start as soon as a worker is there. This starts one with your
+            handlers:
+          </Empty>
+        ) : (
+          <Table
+            label="Workers"
+            rows={rows.slice(0, shown)}
+            keyOf={({ queue: of, session }) => `${of} ${session}`}
+            columns={columnsFor(again)}
+          />
+        )}
+      </Panel>
+    </PageFrame>
+  );
+}
+
+function columnsFor(onDone: () => void): Column<WorkerRow>[] {
+  return [
+    { title: 'Worker', cell: ({ name, host, pid }) => <span class="wrap">{name || `${host} ${pid}`}</span> },
+    { title: 'Host', cell: ({ host, pid }) => `${host} · ${pid}` },
+    { title: 'Queue', cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
+    {
+      title: 'Jobs',
+      number: true,
+      cell: ({ active, concurrency }) => (
+        <>
+          {number(active)} of {number(concurrency)}
+          <Meter part={concurrency === 0 ? 0 : active / concurrency} label="Busy" tone="accent" />
+        </>
+      ),
+    },
+    { title: 'Since', number: true, cell: ({ startedMs }) => <Ago at={startedMs} /> },
+    {
+      title: 'Lease',
+      number: true,
+      cell: ({ leaseLeftMs }) =>
+        leaseLeftMs < 0 ? <Mark tone="bad">silent for {span(-leaseLeftMs)}</Mark> : span(leaseLeftMs),
+    },
+    {
+      title: 'State',
+      tight: true,
+      cell: ({ drain }) => (drain === null ? <Mark tone="ok">works</Mark> : <Mark tone="warn">{drain}</Mark>),
+    },
+    {
+      title: 'Actions',
+      quiet: true,
+      tight: true,
+      cell: ({ queue, session, name, drain }) =>
+        drain === null ? (
+          <Action small label={`Drain ${name}`} run={() => drainWorker(queue, session, true)} onDone={onDone}>
+            Drain
+          </Action>
+        ) : (
+          <Action
+            small
+            label={`Let ${name} work again`}
+            run={() => drainWorker(queue, session, false)}
+            onDone={onDone}
+          >
+            Work again
+          </Action>
+        ),
+    },
+  ];
+}

@@ -1,0 +1,65 @@
+// The large figures on top of the overview.
+import type { PanelProps } from '../panels.js';
+import { Figures } from '../parts/panel.js';
+import { compact, rate, span } from '../format.js';
+
+const longWaitMs = 5 * 60_000;
+
+export function KeyFigures({ overview }: PanelProps) {
+  const { counts, rates, workers, dead, retries, oldestWaitingMs, uploads } = overview;
+  return (
+    <Figures
+      label="Key figures"
+      items={[
+        {
+          label: 'Waiting',
+          value: compact(counts.waiting),
+          about: counts.waiting > 0 ? `oldest ${span(oldestWaitingMs)}` : 'nothing waits',
+          tone: oldestWaitingMs > longWaitMs ? 'warn' : 'neutral',
+          href: '/queues',
+        },
+        {
+          label: 'Running',
+          value: compact(counts.active),
+          about: workers === 0 ? 'no workers' : `${compact(workers)} ${workers === 1 ? 'worker' : 'workers'}`,
+          tone: workers === 0 && counts.waiting > 0 ? 'bad' : 'neutral',
+          href: '/workers',
+        },
+        {
+          label: 'Done',
+          value: rate(rates?.done),
+          unit: '/s',
+          about: rates ? `${rate(rates.added)}/s added` : 'measuring',
+          href: '/queues',
+        },
+        {
+          label: 'Failing',
+          value: rate(rates ? rates.failed + rates.died : null),
+          unit: '/s',
+          about: rates ? `${rate(rates.died)}/s die` : 'measuring',
+          tone: rates && rates.died > 0 ? 'bad' : 'neutral',
+          href: '/retries',
+        },
+        {
+          label: 'Dead letters',
+          value: compact(dead.letters),
+          about: dead.topError?.title ?? 'none',
+          tone: dead.letters > 0 ? 'bad' : 'ok',
+          href: '/dead',
+        },
+        {
+          label: 'Retries',
+          value: compact(retries.waiting),
+          about: retries.waiting > 0 ? 'wait for their next attempt' : 'none',
+          href: '/retries',
+        },
+        {
+          label: 'Uploads open',
+          value: compact(uploads.open),
+          about: `${compact(overview.outbox.waiting)} events unpublished`,
+          href: '/uploads',
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,88 @@
+// A chart over time. Its drawing is loaded when the first one is shown; the place for it is there from the start, and the same figures are
+// below as a table for whoever cannot see or does not trust a picture.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { clock, moment, unknown } from '../format.js';
+import type { Drawing } from './drawing.js';
+
+export interface Line {
+  title: string;
+  values: readonly (number | null)[];
+  /** Of the four in the design language: 1 and 4 are neutral, 2 is bad, 3 is a warning. */
+  colour: 1 | 2 | 3 | 4;
+}
+
+export interface ChartProps {
+  label: string;
+  /** Milliseconds since 1970, rising. */
+  times: readonly number[];
+  lines: Line[];
+  show: (value: number | null) => string;
+}
+
+const tableRows = 120;
+
+export function Chart(props: ChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const drawing = useRef<Drawing | undefined>(undefined);
+  const latest = useRef(props);
+  const [pointed, setPointed] = useState<number | null>(null);
+  latest.current = props;
+
+  useEffect(() => {
+    let isGone = false;
+    void import('./drawing.js').then(({ draw }) => {
+      if (!isGone && place.current) drawing.current = draw(place.current, latest.current, setPointed);
+    });
+    return () => {
+      isGone = true;
+      drawing.current?.end();
+    };
+  }, []);
+  useEffect(() => drawing.current?.update(props));
+
+  const { times, lines, show } = props;
+  const index = pointed ?? times.length - 1;
+  const first = Math.max(0, times.length - tableRows);
+  return (
+    <figure aria-label={props.label}>
+      <div class="legend">
+        {lines.map(({ title, values, colour }) => (
+          <span key={title} class={`series-${colour}`}>
+            {title} {show(values[index] ?? null)}
+          </span>
+        ))}
+        <span class="moment">{times.length === 0 ? 'no history yet' : clock(times[index] ?? 0)}</span>
+      </div>
+      <div class="chart" ref={place} aria-hidden="true" />
+      <details class="figures-table">
+        <summary>Figures as a table</summary>
+        <div tabIndex={0} role="region" aria-label={`${props.label}: figures`}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Time</th>
+                {lines.map(({ title }) => (
+                  <th key={title} scope="col" class="number">
+                    {title}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {times.slice(first).map((at, i) => (
+                <tr key={at}>
+                  <th scope="row">{moment(at)}</th>
+                  {lines.map(({ title, values }) => (
+                    <td key={title} class="number">
+                      {values[first + i] === undefined ? unknown : show(values[first + i] ?? null)}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
+    </figure>
+  );
+}

@@ -1,0 +1,31 @@
+// The browser's own dialog: it keeps the focus inside, closes with Escape, and gives the focus back.
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef } from 'preact/hooks';
+
+export function Dialog(props: {
+  title: string;
+  onClose: () => void;
+  narrow?: boolean;
+  children: ComponentChildren;
+  foot?: ComponentChildren;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} class={props.narrow ? 'narrow' : ''} aria-labelledby={id} onClose={props.onClose}>
+      <div>
+        <header>
+          <h2 id={id}>{props.title}</h2>
+          <button class="button plain small" type="button" onClick={() => dialog.current?.close()}>
+            Close
+          </button>
+        </header>
+        <div class="body">{props.children}</div>
+        {props.foot && <footer>{props.foot}</footer>}
+      </div>
+    </dialog>
+  );
+}

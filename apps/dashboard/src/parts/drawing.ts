@@ -1,0 +1,106 @@
+// How a chart is drawn: uPlot on a canvas, in the colours of the theme. Kept apart, so that a page without a chart does not load it.
+import uPlot from 'uplot';
+import { effect } from '@preact/signals';
+import { paint } from '../theme.js';
+import type { ChartProps } from './chart.js';
+
+export interface Drawing {
+  update: (props: ChartProps) => void;
+  end: () => void;
+}
+
+const height = 192;
+
+export function draw(
+  place: HTMLElement,
+  first: ChartProps,
+  onPoint: (index: number | null) => void,
+): Drawing {
+  let props = first;
+  let plot = make();
+  const resized = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height }));
+  resized.observe(place);
+  // Colours on a canvas do not follow a theme by themselves.
+  const endPaint = effect(() => {
+    if (paint.value === 0) return;
+    plot.destroy();
+    plot = make();
+  });
+  return {
+    update: (next) => {
+      const isOther = next.lines.length !== props.lines.length;
+      props = next;
+      if (isOther) {
+        plot.destroy();
+        plot = make();
+      } else {
+        plot.setData(dataOf(next));
+      }
+    },
+    end: () => {
+      endPaint();
+      resized.disconnect();
+      plot.destroy();
+    },
+  };
+
+  function make(): uPlot {
+    const [ink, grid] = [colour(place, '--ink-faint'), colour(place, '--border')];
+    const axis = {
+      stroke: ink,
+      grid: { stroke: grid, width: 1 },
+      ticks: { show: false },
+      font: '11px system-ui',
+    };
+    return new uPlot(
+      {
+        width: place.clientWidth,
+        height,
+        legend: { show: false },
+        cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+        scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+        axes: [
+          {
+            ...axis,
+            grid: { show: false },
+            size: 26,
+            space: 70,
+            values: (_plot, ticks) => ticks.map(hourAndMinute),
+          },
+          { ...axis, size: 64, space: 32, values: (_plot, ticks) => ticks.map((tick) => props.show(tick)) },
+        ],
+        series: [
+          {},
+          ...props.lines.map((line) => ({
+            stroke: colour(place, `--series-${line.colour}`),
+            width: 1.5,
+            points: { show: false },
+            spanGaps: false,
+          })),
+        ],
+        hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
+      },
+      dataOf(props),
+      place,
+    );
+  }
+}
+
+function dataOf({ times, lines }: ChartProps): uPlot.AlignedData {
+  return [times.map((at) => at / 1_000), ...lines.map(({ values }) => [...values])];
+}
+
+/** A variable as the canvas needs it: computed, because a theme may choose between two. */
+function colour(place: HTMLElement, variable: string): string {
+  const probe = document.createElement('span');
+  probe.style.color = `var(${variable})`;
+  place.append(probe);
+  const computed = getComputedStyle(probe).color;
+  probe.remove();
+  return computed;
+}
+
+function hourAndMinute(seconds: number): string {
+  const at = new Date(seconds * 1_000);
+  return `${String(at.getHours()).padStart(2, '0')}:${String(at.getMinutes()).padStart(2, '0')}`;
+}

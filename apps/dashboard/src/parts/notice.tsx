@@ -1,0 +1,75 @@
+// What stands where there is nothing, or nothing yet, or where something went wrong: each says what to do.
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { ApiError, messageOf } from '../data/api.js';
+import type { Tone } from './panel.js';
+
+export function Notice(props: { tone?: Tone; actions?: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <div class={`notice ${props.tone ?? ''}`} role={props.tone === 'bad' ? 'alert' : 'status'}>
+      <div>{props.children}</div>
+      {props.actions && <div class="actions">{props.actions}</div>}
+    </div>
+  );
+}
+
+export function Failure({ error, again }: { error: unknown; again?: () => void }) {
+  const isMissing = error instanceof ApiError && (error.status === 404 || error.status === 403);
+  const button = again && (
+    <button class="button small" type="button" onClick={again}>
+      Try again
+    </button>
+  );
+  return (
+    <Notice tone={isMissing ? 'warn' : 'bad'} actions={button}>
+      {messageOf(error)}
+    </Notice>
+  );
+}
+
+export function Waiting({ what = 'Loading' }: { what?: string }) {
+  return (
+    <div class="wait" role="status">
+      {what}…
+    </div>
+  );
+}
+
+export function Empty(props: { title: string; children?: ComponentChildren; command?: string }) {
+  return (
+    <div class="empty">
+      <h3>{props.title}</h3>
+      {props.children && <p>{props.children}</p>}
+      {props.command && <Command text={props.command} />}
+    </div>
+  );
+}
+
+/** A line for the terminal, with a button that copies it. */
+export function Command({ text }: { text: string }) {
+  return (
+    <div class="command">
+      <code>{text}</code>
+      <Copy text={text} what="command" />
+    </div>
+  );
+}
+
+export function Copy({ text, what }: { text: string; what: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    window.setTimeout(() => setCopied(false), 1_500);
+  };
+  return (
+    <button
+      class="button plain small"
+      type="button"
+      aria-label={`Copy the ${what}`}
+      onClick={() => void copy().catch(() => {})}
+    >
+      {copied ? 'Copied' : 'Copy'}
+    </button>
+  );
+}

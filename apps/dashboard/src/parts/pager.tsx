@@ -1,0 +1,81 @@
+// Lists that may be long: page after page is added below. What was looked at is said, because a search is bounded.
+import { useEffect, useState } from 'preact/hooks';
+import { messageOf } from '../data/api.js';
+import { useAnswer } from '../data/answer.js';
+import type { Page } from '../data/shapes.js';
+import { number } from '../format.js';
+import { say } from './toast.js';
+
+export interface Pages<Item> {
+  items: Item[] | undefined;
+  error: unknown;
+  busy: boolean;
+  next: string | null;
+  scanned: number;
+  more: () => void;
+  again: () => void;
+}
+
+type AskPage<Item> = (cursor: string | undefined, abort?: AbortSignal) => Promise<Page<Item>>;
+
+export function usePages<Item>(question: string | null, ask: AskPage<Item>, everyMs?: number): Pages<Item> {
+  const [rest, setRest] = useState<Page<Item>[]>([]);
+  const [busy, setBusy] = useState(false);
+  // Whoever has gone to later pages reads; the list must not move under them.
+  const first = useAnswer(
+    question,
+    (abort) => ask(undefined, abort),
+    rest.length === 0 ? everyMs : undefined,
+  );
+  useEffect(() => setRest([]), [question]);
+  const all = first.data ? [first.data, ...rest] : [];
+  const next = all.at(-1)?.next ?? null;
+  const load = async (): Promise<void> => {
+    if (next === null) return;
+    setBusy(true);
+    try {
+      const page = await ask(next);
+      setRest((before) => [...before, page]);
+    } catch (error) {
+      say(messageOf(error), 'bad');
+    } finally {
+      setBusy(false);
+    }
+  };
+  return {
+    items: first.data && all.flatMap(({ items }) => items),
+    error: first.error,
+    busy: busy || first.busy,
+    next,
+    scanned: all.reduce((sum, { scanned = 0 }) => sum + scanned, 0),
+    more: () => void load(),
+    again: () => {
+      setRest([]);
+      first.again();
+    },
+  };
+}
+
+export function More<Item>({ pages, what }: { pages: Pages<Item>; what: string }) {
+  const shown = pages.items?.length ?? 0;
+  return (
+    <>
+      <span>
+        {number(shown)} {what}
+        {pages.scanned > shown && `, ${number(pages.scanned)} looked at`}
+        {pages.next === null ? '' : '; there are more'}
+      </span>
+      {pages.next !== null && (
+        <button
+          class="button small"
+          type="button"
+          aria-busy={pages.busy}
+          disabled={pages.busy}
+          onClick={pages.more}
+        >
+          {pages.scanned > shown ? 'Look further' : 'Show more'}
+        </button>
+      )}
+    </>
+  );
+}

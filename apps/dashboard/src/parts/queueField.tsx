@@ -1,0 +1,30 @@
+// Which queue? By its name; those that are known are offered.
+import { overview } from '../data/live.js';
+
+export function QueueField(props: { value: string; set: (name: string) => void; all?: boolean }) {
+  const names = overview.value?.queues.map(({ name }) => name) ?? [];
+  if (names.length === 0)
+    return (
+      <label class="field">
+        Queue
+        <input value={props.value} onChange={(event) => props.set(event.currentTarget.value)} />
+      </label>
+    );
+  const isUnknown = props.value !== '' && !names.includes(props.value);
+  return (
+    <label class="field">
+      Queue
+      <select value={props.value} onChange={(event) => props.set(event.currentTarget.value)}>
+        {(props.all || props.value === '') && (
+          <option value="">{props.all ? 'all queues' : 'choose one'}</option>
+        )}
+        {isUnknown && <option value={props.value}>{props.value}</option>}
+        {names.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

@@ -1,0 +1,61 @@
+// A table with headers that name their columns, numbers that line up, and rows that the keyboard walks along (`j`, `k`). On a phone each row
+// becomes a small card, unless the table is narrow enough.
+import type { ComponentChildren } from 'preact';
+
+export interface Column<Row> {
+  title: string;
+  /** What stands in the cell. */
+  cell: (row: Row) => ComponentChildren;
+  /** Right-aligned digits. */
+  number?: boolean;
+  /** Cut at the end instead of making the table wider. */
+  cut?: boolean;
+  tight?: boolean;
+  /** A title only for those who hear the page: columns of buttons and boxes. */
+  quiet?: boolean;
+}
+
+/** So many columns fit beside each other on a phone. */
+const narrow = 3;
+
+export function Table<Row>(props: {
+  label: string;
+  columns: Column<Row>[];
+  rows: readonly Row[];
+  keyOf: (row: Row) => string;
+  isChosen?: (row: Row) => boolean;
+}) {
+  const { columns, rows } = props;
+  const isNarrow = columns.length <= narrow && !columns.some(({ cut }) => cut);
+  return (
+    <div class={`table ${isNarrow ? '' : 'cards'}`} role="region" aria-label={props.label} tabIndex={0}>
+      <table>
+        <caption class="hidden">{props.label}</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.title} scope="col" class={classOf(column)}>
+                {column.quiet ? <span class="hidden">{column.title}</span> : column.title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={props.keyOf(row)} data-row class={props.isChosen?.(row) ? 'chosen' : ''}>
+              {columns.map((column) => (
+                <td key={column.title} class={classOf(column)} data-label={column.quiet ? '' : column.title}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function classOf<Row>({ number, cut, tight }: Column<Row>): string {
+  return [number && 'number', cut && 'cut', tight && 'tight'].filter(Boolean).join(' ');
+}
