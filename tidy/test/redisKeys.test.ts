@@ -19,6 +19,7 @@ const PACKAGES = {
   events: 'Events',
   cache: 'The cache',
   inspect: 'History',
+  operations: 'Operations',
   webhooks: 'Webhooks',
   alerts: 'Alerts',
 };

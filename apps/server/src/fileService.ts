@@ -17,6 +17,7 @@ import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
 import { startAccess } from './accessService.js';
 import { startAlerts } from './alertService.js';
+import { openControlRoom } from './controlRoom.js';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
@@ -101,6 +102,9 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   const relay = config.roles.has('relay')
     ? startRelay(redisUrl, records, cache, webhooks, logger)
     : undefined;
+  const control = access
+    ? await openControlRoom({ redisUrl, inspect, cache, records, uploads, logger })
+    : undefined;
   const restOptions: RestOptions | undefined = access
     ? {
         uploads,
@@ -112,7 +116,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
         rates: { keyPerSecond: config.keyRate, failuresPerMinute: config.failureRate },
         defaultBucket: stores.defaultBucket,
         serviceKeys: new ServiceKeys(config.serviceKeys),
-        more: [...webhooks.routes, ...alerts.routes],
+        more: [...(control?.routes ?? []), ...webhooks.routes, ...alerts.routes],
         origins: config.origins,
         ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
         trustProxy: config.trustProxy,
@@ -134,6 +138,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     rest: restOptions && { rest, options: restOptions, notFound, serverOptions, markAnswers },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
+      await control?.stop(deadlineMs);
       await alerts.stop(deadlineMs);
       await inspect.close();
       await webhooks.stop(deadlineMs);

@@ -138,6 +138,11 @@ export class Inspect {
     return this.#named(name);
   }
 
+  /** Undefined when there is none. */
+  find(name: string): Promise<AnyQueue | undefined> {
+    return this.#directory.named(name);
+  }
+
   /** All of them. */
   async openAll(): Promise<readonly AnyQueue[]> {
     return this.#directory.all();

@@ -304,6 +304,16 @@ export class DeadLetters {
     return this.#move('discard', choice, options);
   }
 
+  /** How many letters an operation has moved so far, in all its runs; 0 when nobody remembers it. */
+  async movedBy(kind: 'replay' | 'discard', operation: string): Promise<number> {
+    await this.#queue.ready();
+    const name = `${kind}:${operation}`;
+    const records = await Promise.all(
+      this.#queue.partitions.map(({ link, keys }) => link.call('HGET', [keys.replays, name])),
+    );
+    return sum(records.map((record) => Number(/^\d+ (\d+)$/.exec(String(record))?.[1] ?? 0)));
+  }
+
   /** Every letter chosen, oldest first within each partition. `JSON.stringify` of a letter loses nothing. */
   async *export(choice: LetterChoice = 'all'): AsyncGenerator<DeadLetter, void, undefined> {
     checkChoice(choice);

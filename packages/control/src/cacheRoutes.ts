@@ -1,0 +1,117 @@
+// The cache: how each family does, why a value is in the state it is in, and make it go.
+import { isSluiceError } from '@sluice/base';
+import type { CacheFamily } from '@sluice/cache';
+import { restErrors, type JsonSchema, type Route } from '@sluice/rest';
+import { controlErrors } from './errors.js';
+import type { ControlParts } from './parts.js';
+
+const key: JsonSchema = {
+  type: 'string',
+  description: 'The key as JSON, as the family takes it: "17" or {"id":"17"}',
+};
+
+export function cacheRoutes({ cache, inspect }: ControlParts): Route[] {
+  const family = (name: string): CacheFamily<unknown, unknown> => {
+    const known = cache.families();
+    const found = known.find((one) => one.name === name);
+    if (found) return found;
+    throw controlErrors.FAMILY_NOT_FOUND({ family: name, known: known.map((one) => one.name).join(', ') });
+  };
+  return [
+    {
+      method: 'GET',
+      url: '/v1/cache',
+      needs: 'viewer',
+      of: 'installation',
+      summary: 'Hits, misses, loads and their times, per family, of all servers together.',
+      answers: '200 {families, …}',
+      handle: () => inspect.caches(),
+    },
+    {
+      method: 'GET',
+      url: '/v1/cache/:family/explain',
+      needs: 'viewer',
+      of: 'installation',
+      summary: 'Why a value is in the state it is in.',
+      answers: '200 and what decides about it',
+      query: { key },
+      handle: async ({ params, query }) => {
+        const of = family(params['family']!);
+        return understood(() => of.explain(keyOf(query['key'])));
+      },
+    },
+    {
+      method: 'GET',
+      url: '/v1/cache/:family/entry',
+      needs: 'viewer',
+      of: 'installation',
+      summary: 'The value as readers get it; loads it if it is not there.',
+      answers: '200 {value}',
+      query: { key },
+      handle: async ({ params, query }) => {
+        const of = family(params['family']!);
+        const value = await understood(() => of.get(keyOf(query['key'])));
+        return { value: value ?? null };
+      },
+    },
+    {
+      method: 'POST',
+      url: '/v1/cache/:family/invalidate',
+      needs: 'operator',
+      of: 'installation',
+      audit: 'cache.invalidate',
+      summary: 'Make one value worthless, or all values of a group.',
+      answers: '200 {invalidated}',
+      body: {
+        type: 'object',
+        minProperties: 1,
+        maxProperties: 1,
+        additionalProperties: false,
+        properties: {
+          key: {},
+          group: {
+            description:
+              'The name of a group, with its parts if it has some: "vector:search" or ["graph", "17"].',
+            anyOf: [
+              { type: 'string', minLength: 1, maxLength: 1_000 },
+              { type: 'array', minItems: 1, maxItems: 10, items: { type: 'string', maxLength: 1_000 } },
+            ],
+          },
+        },
+      },
+      handle: async ({ params, request, note }) => {
+        const of = family(params['family']!);
+        const body = request.body as { key?: unknown; group?: string | [string, ...string[]] };
+        note({ family: of.name, what: JSON.stringify(body).slice(0, 500) });
+        const invalidated =
+          body.group !== undefined
+            ? await cache.invalidateGroup(body.group)
+            : await understood(() => of.invalidate(body.key));
+        return { invalidated };
+      },
+    },
+  ];
+}
+
+function keyOf(text: string | undefined): unknown {
+  if (text === undefined) throw restErrors.REQUEST_INVALID({ reason: 'name the key: ?key="17"' });
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    // A plain word is meant as it stands.
+    return text;
+  }
+}
+
+/** A key of another shape than the family's makes its own function fail; that is the asker's mistake. */
+async function understood<T>(ask: () => T | Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof TypeError || isSluiceError(error, 'KEY_INVALID'))
+      throw restErrors.REQUEST_INVALID({
+        reason: `the family cannot make a name of this key (${error.message})`,
+      });
+    throw error;
+  }
+}

@@ -1,0 +1,51 @@
+// What can be wrong with a question or an order to a running system.
+import { defineErrors } from '@sluice/base';
+
+export const controlErrors = defineErrors({
+  JOB_NOT_FOUND: {
+    message: (d: { queue: string; id: string }) =>
+      `queue "${d.queue}" knows no job "${d.id}"; one that is done is remembered only if it has an id of its own or keeps its result`,
+    retryable: false,
+  },
+  LETTER_NOT_FOUND: {
+    message: (d: { queue: string; id: string }) =>
+      `queue "${d.queue}" has no dead letter "${d.id}"; it may have been replayed or discarded`,
+    retryable: false,
+  },
+  JOB_STATE: {
+    message: (d: { id: string; state: string; wanted: string }) =>
+      `job "${d.id}" is ${d.state}; this works for jobs that are ${d.wanted}`,
+    retryable: false,
+  },
+  WORKER_NOT_FOUND: {
+    message: (d: { queue: string; session: string }) =>
+      `no worker of queue "${d.queue}" has the session "${d.session}"; see GET /v1/workers`,
+    retryable: false,
+  },
+  SCHEDULE_NOT_FOUND: {
+    message: (d: { queue: string; name: string }) => `queue "${d.queue}" has no schedule "${d.name}"`,
+    retryable: false,
+  },
+  OPERATION_NOT_FOUND: {
+    message: (d: { id: string }) => `there is no operation "${d.id}"; see GET /v1/operations`,
+    retryable: false,
+  },
+  OPERATION_STATE: {
+    message: (d: { id: string; state: string }) =>
+      `operation "${d.id}" is ${d.state}; only one that failed can be resumed`,
+    retryable: false,
+  },
+  FAMILY_NOT_FOUND: {
+    message: (d: { family: string; known: string }) =>
+      `this server caches nothing called "${d.family}"; it knows ${d.known}`,
+    retryable: false,
+  },
+  TRACE_NOT_FOUND: {
+    message: (d: { id: string }) => `nothing is known of "${d.id}": no upload, no file, no event, no job`,
+    retryable: false,
+  },
+  TOO_MANY_STREAMS: {
+    message: (d: { limit: number }) => `${d.limit} live streams are open already; close some`,
+    retryable: true,
+  },
+});

@@ -1,0 +1,214 @@
+// Jobs: search, look into one, add, retry, cancel, replay with other data.
+import type { AddOptions, JobState } from '@sluice/queue';
+import { restErrors, type JsonSchema, type Route } from '@sluice/rest';
+import { controlErrors } from './errors.js';
+import { isOwn, ownJob, ownLabels } from './owner.js';
+import type { ControlParts } from './parts.js';
+import { given, pageOf, paging } from './query.js';
+import { pageView } from './view.js';
+
+const states = ['waiting', 'delayed', 'blocked', 'active', 'done', 'dead', 'cancelled'] as const;
+const longestOption = 256;
+const text: JsonSchema = { type: 'string', minLength: 1, maxLength: longestOption };
+const duration: JsonSchema = { type: 'integer', minimum: 0 };
+
+export function jobRoutes({ inspect }: ControlParts): Route[] {
+  return [
+    {
+      method: 'GET',
+      url: '/v1/queues/:queue/jobs',
+      needs: 'viewer',
+      of: 'tenant',
+      summary:
+        'Search jobs by id, state, payload field, error, cause or owner. A page may be empty and have a next.',
+      answers: '200 {items, next, scanned, complete}',
+      query: {
+        state: { type: 'string', description: `Some of ${states.join(', ')}, with commas.` },
+        id: { type: 'string' },
+        field: { type: 'string', description: 'A path into the payload: user.id' },
+        equals: { type: 'string', description: 'What the field has to be, as text.' },
+        error: { type: 'string', description: 'A part of the error that a job died of.' },
+        fingerprint: { type: 'string', description: 'A cause of death; see GET /v1/dead/groups.' },
+        owner: { type: 'string' },
+        ...paging,
+      },
+      handle: async ({ params, query, principal }) => {
+        const { id, error, fingerprint, field, equals, owner } = query;
+        if ((field === undefined) !== (equals === undefined))
+          throw restErrors.REQUEST_INVALID({ reason: 'field and equals belong together' });
+        const labels = { ...ownLabels(principal).labels, ...given({ owner }) };
+        const page = await inspect.jobs(params['queue']!, {
+          ...pageOf(query),
+          ...given({ id, error, fingerprint, states: statesOf(query['state']) }),
+          ...(field !== undefined && { field: { path: field, equals: equals! } }),
+          ...(Object.keys(labels).length > 0 && { labels }),
+        });
+        return pageView(page);
+      },
+    },
+    {
+      method: 'GET',
+      url: '/v1/jobs/:id',
+      needs: 'viewer',
+      of: 'tenant',
+      summary: 'The jobs with this id, in whichever queue.',
+      answers: '200 {items}',
+      handle: async ({ params, principal }) => {
+        const items = await inspect.jobsById(params['id']!);
+        return { items: items.filter(({ labels }) => isOwn(principal, labels)) };
+      },
+    },
+    {
+      method: 'GET',
+      url: '/v1/queues/:queue/jobs/:id',
+      needs: 'viewer',
+      of: 'tenant',
+      summary: 'Everything about one job: payload, attempts, timeline, logs, stack, progress, result, chain.',
+      answers: '200 and the job',
+      handle: async ({ params, principal }) => {
+        const { queue, id } = params as { queue: string; id: string };
+        const job = await inspect.job(queue, id);
+        if (!job || !isOwn(principal, job.labels)) throw controlErrors.JOB_NOT_FOUND({ queue, id });
+        const { payload, data, ...rest } = job;
+        return { ...rest, ...dataView(data, payload) };
+      },
+    },
+    {
+      method: 'POST',
+      url: '/v1/queues/:queue/jobs',
+      needs: 'operator',
+      of: 'tenant',
+      audit: 'job.add',
+      summary: 'Add a job. With an id of your own, adding it again changes nothing.',
+      answers: '201 {queue, id, duplicate}',
+      body: {
+        type: 'object',
+        required: ['data'],
+        additionalProperties: false,
+        properties: {
+          data: {},
+          id: text,
+          delayMs: duration,
+          priority: { type: 'integer', minimum: 0, maximum: 5 },
+          group: text,
+          unique: text,
+          attempts: { type: 'integer', minimum: 1, maximum: 1_000 },
+          timeoutMs: { type: 'integer', minimum: 1 },
+          keepResultMs: duration,
+          owner: text,
+        },
+      },
+      handle: async ({ params, request, reply, principal, note }) => {
+        const { data, owner, ...options } = request.body as AddOptions & { data: unknown; owner?: string };
+        const queue = await inspect.open(params['queue']!);
+        const labels = { tenant: principal.tenant, ...given({ owner: owner ?? principal.key?.name }) };
+        const added = await queue.add(data, { ...options, labels });
+        note({ queue: queue.name, job: added.id });
+        reply.code(201);
+        return added;
+      },
+    },
+    {
+      method: 'POST',
+      url: '/v1/queues/:queue/jobs/:id/retry',
+      needs: 'operator',
+      of: 'tenant',
+      audit: 'job.retry',
+      summary: 'Run a job now that waits for its time or has died.',
+      answers: '200 {queue, id, was}',
+      handle: async ({ params, principal, note }) => {
+        const queue = await inspect.open(params['queue']!);
+        const id = params['id']!;
+        const { state } = await ownJob(principal, queue, id);
+        note({ queue: queue.name, job: id, was: state });
+        if (state === 'dead') await queue.dead.replay({ ids: [id] });
+        else if (state === 'delayed') await queue.retryNow(id);
+        else throw controlErrors.JOB_STATE({ id, state, wanted: 'delayed or dead' });
+        return { queue: queue.name, id, was: state };
+      },
+    },
+    {
+      method: 'POST',
+      url: '/v1/queues/:queue/jobs/:id/cancel',
+      needs: 'operator',
+      of: 'tenant',
+      audit: 'job.cancel',
+      summary: 'End a job, waiting or running.',
+      answers: '200 {queue, id, was}',
+      handle: async ({ params, principal, note }) => {
+        const queue = await inspect.open(params['queue']!);
+        const id = params['id']!;
+        await ownJob(principal, queue, id);
+        const was = await queue.cancel(id);
+        note({ queue: queue.name, job: id, was: was ?? 'gone' });
+        if (was === null) throw controlErrors.JOB_NOT_FOUND({ queue: queue.name, id });
+        return { queue: queue.name, id, was };
+      },
+    },
+    {
+      method: 'POST',
+      url: '/v1/queues/:queue/jobs/:id/replay',
+      needs: 'operator',
+      of: 'tenant',
+      audit: 'job.replay',
+      summary:
+        'Run a dead job again, with other data if some are given; of a job that is done or cancelled, a copy.',
+      answers: '200 {queue, id, was}; the id of the copy where it is one',
+      body: { type: ['object', 'null'], additionalProperties: false, properties: { data: {} } },
+      handle: async ({ params, request, principal, note }) => {
+        const queue = await inspect.open(params['queue']!);
+        const id = params['id']!;
+        const job = await ownJob(principal, queue, id);
+        const { state: was } = job;
+        const body = (request.body ?? {}) as { data?: unknown };
+        const edited = Object.hasOwn(body, 'data');
+        note({ queue: queue.name, job: id, was, edited });
+        if (was === 'dead') {
+          if (edited) await queue.dead.replayWith(id, body.data);
+          else await queue.dead.replay({ ids: [id] });
+          return { queue: queue.name, id, was };
+        }
+        if ((was !== 'done' && was !== 'cancelled') || (!edited && job.data === undefined))
+          throw controlErrors.JOB_STATE({
+            id,
+            state: was,
+            wanted: 'dead, or done or cancelled and remembered',
+          });
+        const copy = await queue.add(edited ? body.data : job.data, { labels: job.labels });
+        return { queue: queue.name, id: copy.id, was };
+      },
+    },
+    {
+      method: 'GET',
+      url: '/v1/retries',
+      needs: 'viewer',
+      of: 'tenant',
+      summary: 'Jobs that wait for their next attempt, the next one first.',
+      answers: '200 {items, next, scanned, complete, summary}',
+      query: { queue: { type: 'string' }, ...paging },
+      handle: async ({ query, principal }) => {
+        const of = { ...given({ queue: query['queue'] }), ...ownLabels(principal) };
+        const [page, summary] = await Promise.all([
+          inspect.retries({ ...pageOf(query), ...of }),
+          inspect.retrySummary(of),
+        ]);
+        return { ...pageView(page), summary };
+      },
+    },
+  ];
+}
+
+function statesOf(list: string | undefined): JobState[] | undefined {
+  if (list === undefined) return undefined;
+  return list.split(',').map((word) => {
+    const state = states.find((known) => known === word.trim());
+    if (!state) throw restErrors.REQUEST_INVALID({ reason: `a state is one of ${states.join(', ')}` });
+    return state;
+  });
+}
+
+/** Bytes are no JSON: they go as base64, and say so. */
+function dataView(data: unknown, payload: Buffer | undefined): object {
+  if (data instanceof Uint8Array) return { base64: Buffer.from(data).toString('base64') };
+  return { data: data ?? null, ...(payload && { bytes: payload.length }) };
+}

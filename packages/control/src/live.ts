@@ -1,0 +1,144 @@
+// Live updates for any number of viewers: one look at each thing for all of them, and only while somebody watches.
+import type { Principal } from '@sluice/access';
+import { readEvents, readNewest } from '@sluice/events';
+import type { Logger } from '@sluice/base';
+import { eventView, isFor, type EventView } from './eventRoutes.js';
+import { OverviewSource, type Overview } from './overview.js';
+import type { ControlParts } from './parts.js';
+import { openUploads, type OpenUpload } from './uploadRoutes.js';
+
+export const topics = ['overview', 'events', 'uploads'] as const;
+export type Topic = (typeof topics)[number];
+
+const everyMs: Record<Topic, number> = { overview: 2_000, events: 1_000, uploads: 1_000 };
+const eventsAtOnce = 500;
+/** Whoever was away longer than this has to read the list. */
+const missedAtMost = 1_000;
+const uploadsAtOnce = 100;
+
+export interface Viewer {
+  principal: Principal;
+  topics: ReadonlySet<Topic>;
+  /** The last event that it has. */
+  after?: string;
+  send: (topic: Topic, data: unknown, id?: string) => void;
+}
+
+export class Live {
+  readonly #parts: ControlParts;
+  readonly #overview: OverviewSource;
+  readonly #logger: Logger;
+  readonly #viewers = new Set<Viewer>();
+  readonly #rounds = new Map<Topic, NodeJS.Timeout>();
+  #after: string | undefined;
+
+  constructor(parts: ControlParts, overview: OverviewSource, logger: Logger) {
+    this.#parts = parts;
+    this.#overview = overview;
+    this.#logger = logger;
+  }
+
+  get viewers(): number {
+    return this.#viewers.size;
+  }
+
+  /** Begins with what there is now. Returns what ends it. */
+  watch(viewer: Viewer): () => void {
+    this.#viewers.add(viewer);
+    for (const topic of viewer.topics) {
+      void this.#greet(topic, viewer);
+      if (!this.#rounds.has(topic)) this.#schedule(topic);
+    }
+    return () => this.#viewers.delete(viewer);
+  }
+
+  close(): void {
+    for (const timer of this.#rounds.values()) clearTimeout(timer);
+    this.#rounds.clear();
+    this.#viewers.clear();
+  }
+
+  #schedule(topic: Topic): void {
+    const timer = setTimeout(() => void this.#round(topic), everyMs[topic]);
+    this.#rounds.set(topic, timer);
+  }
+
+  async #round(topic: Topic): Promise<void> {
+    const watching = [...this.#viewers].filter((viewer) => viewer.topics.has(topic));
+    if (watching.length === 0) {
+      this.#rounds.delete(topic);
+      if (topic === 'events') this.#after = undefined;
+      return;
+    }
+    try {
+      await this.#tell(topic, watching);
+    } catch (err) {
+      // The viewers see the problem in the overview, or that nothing comes; the next round tries again.
+      this.#logger.debug({ err, topic }, 'a live update was left out');
+    }
+    if (this.#rounds.has(topic)) this.#schedule(topic);
+  }
+
+  async #tell(topic: Topic, watching: Viewer[]): Promise<void> {
+    switch (topic) {
+      case 'overview':
+        return tellAll(watching, 'overview', await this.#overview.latest());
+      case 'uploads': {
+        const { items } = await openUploads(this.#parts, everybody, uploadsAtOnce);
+        for (const viewer of watching) viewer.send('uploads', { items: items.filter(ownOf(viewer)) });
+        return;
+      }
+      case 'events': {
+        this.#after ??= await this.#newestEvent();
+        const { events: redis } = this.#parts;
+        const events = (await readEvents({ redis, after: this.#after, limit: eventsAtOnce })).map(eventView);
+        if (events.length === 0) return;
+        this.#after = events.at(-1)!.cursor;
+        for (const viewer of watching) sendEvents(viewer, events);
+      }
+    }
+  }
+
+  async #greet(topic: Topic, viewer: Viewer): Promise<void> {
+    try {
+      if (topic !== 'events') return await this.#tell(topic, [viewer]);
+      this.#after ??= await this.#newestEvent();
+      if (viewer.after === undefined) return;
+      const { events: redis } = this.#parts;
+      const missed = await readEvents({ redis, after: viewer.after, limit: missedAtMost });
+      sendEvents(viewer, missed.map(eventView));
+    } catch (err) {
+      this.#logger.debug({ err, topic }, 'a viewer was not greeted');
+    }
+  }
+
+  async #newestEvent(): Promise<string> {
+    const [newest] = await readNewest({ redis: this.#parts.events, limit: 1 });
+    return newest?.cursor ?? '0';
+  }
+}
+
+const everybody = { installation: true, tenant: '' };
+
+function ownOf({ principal }: Viewer): (upload: OpenUpload) => boolean {
+  return ({ tenant }) => principal.installation || tenant === principal.tenant;
+}
+
+function tellAll(watching: Viewer[], topic: Topic, data: Overview): void {
+  for (const viewer of watching) viewer.send(topic, data);
+}
+
+/** An event that comes both as missed and as new is sent once. */
+function sendEvents(viewer: Viewer, events: EventView[]): void {
+  for (const event of events) {
+    if (viewer.after !== undefined && !isLater(event.cursor, viewer.after)) continue;
+    viewer.after = event.cursor;
+    if (isFor(viewer.principal, event)) viewer.send('events', event, event.cursor);
+  }
+}
+
+function isLater(cursor: string, than: string): boolean {
+  const [ms, number] = cursor.split('-').map(Number);
+  const [otherMs, otherNumber] = than.split('-').map(Number);
+  return ms! > otherMs! || (ms === otherMs && number! > (otherNumber ?? 0));
+}

@@ -1,0 +1,127 @@
+// Everything at a glance, put together once for all who look: whoever asks within two seconds gets the same answer.
+import type { Overview as Sums, RetrySummary, Snapshot } from '@sluice/inspect';
+import type { ControlParts } from './parts.js';
+
+const freshMs = 2_000;
+
+export interface DeadOverview {
+  letters: number;
+  /** Runs of a letter on average, over the newest of each queue; null without letters. */
+  averageAttempts: number | null;
+  topError: { queue: string; title: string; fingerprint: string; count: number } | null;
+}
+
+export interface Overview extends Omit<Sums, 'queues'> {
+  queues: Snapshot['queues'];
+  dead: DeadOverview;
+  retries: RetrySummary;
+  uploads: { open: number };
+  outbox: { waiting: number; oldestMs: number };
+  /** First what needs somebody, each with what it is about. */
+  attention: Attention[];
+}
+
+export interface Attention {
+  code: string;
+  message: string;
+  queue?: string;
+}
+
+export class OverviewSource {
+  readonly #parts: ControlParts;
+  #last: { atMs: number; overview: Promise<Overview> } | undefined;
+
+  constructor(parts: ControlParts) {
+    this.#parts = parts;
+  }
+
+  latest(): Promise<Overview> {
+    const now = performance.now();
+    if (!this.#last || now - this.#last.atMs > freshMs) {
+      const overview = this.#compose();
+      this.#last = { atMs: now, overview };
+      // What failed is asked for again by the next one.
+      overview.catch(() => {
+        if (this.#last?.overview === overview) this.#last = undefined;
+      });
+    }
+    return this.#last.overview;
+  }
+
+  async #compose(): Promise<Overview> {
+    const { inspect, records } = this.#parts;
+    const [sums, snapshot, dead, retries, open, outbox] = await Promise.all([
+      inspect.overview(),
+      inspect.snapshot(),
+      inspect.deadSummaries(),
+      inspect.retrySummary(),
+      records.uploads.countOpen(),
+      records.outbox.state(),
+    ]);
+    const summary = summariseDead(dead);
+    const overview = {
+      ...sums,
+      queues: snapshot.queues,
+      dead: summary,
+      retries,
+      uploads: { open },
+      outbox: { waiting: Number(outbox.waiting), oldestMs: outbox.oldestMs },
+    };
+    return { ...overview, attention: attentionOf(overview) };
+  }
+}
+
+type Summaries = Awaited<ReturnType<ControlParts['inspect']['deadSummaries']>>;
+
+function summariseDead(queues: Summaries): DeadOverview {
+  const letters = queues.reduce((sum, queue) => sum + queue.letters, 0);
+  const counted = queues.filter(({ averageAttempts }) => averageAttempts !== null);
+  const sampled = counted.reduce((sum, queue) => sum + queue.sampled, 0);
+  const attempts = counted.reduce((sum, queue) => sum + queue.averageAttempts! * queue.sampled, 0);
+  const tops = queues.flatMap(({ queue, topError }) => (topError ? [{ queue, ...topError }] : []));
+  tops.sort((a, b) => b.count - a.count);
+  const [top] = tops;
+  return {
+    letters,
+    averageAttempts: sampled > 0 ? attempts / sampled : null,
+    topError: top
+      ? { queue: top.queue, title: top.title, fingerprint: top.fingerprint, count: top.count }
+      : null,
+  };
+}
+
+const longWaitMs = 5 * 60_000;
+const lateOutboxMs = 60_000;
+const nearlyFull = 0.9;
+
+/** What somebody on call should look at, the worst first. */
+function attentionOf(overview: Omit<Overview, 'attention'>): Attention[] {
+  const { redis, queues, problems, outbox } = overview;
+  const found: Attention[] = problems.map(({ code, message, queue }) => ({
+    code,
+    message,
+    ...(queue !== undefined && { queue }),
+  }));
+  if (redis && redis.maxBytes > 0 && redis.usedBytes > nearlyFull * redis.maxBytes)
+    found.push({ code: 'REDIS_NEARLY_FULL', message: 'Redis has used more than nine tenths of its memory' });
+  if (redis && redis.evicted > 0)
+    found.push({ code: 'REDIS_EVICTS', message: 'Redis has thrown keys away; jobs may be among them' });
+  if (redis && !redis.aof.lastWriteOk)
+    found.push({ code: 'REDIS_CANNOT_WRITE', message: 'Redis could not write its append-only file' });
+  for (const { name, counts, paused } of queues) {
+    if (paused) found.push({ code: 'QUEUE_PAUSED', message: 'paused: no job is started', queue: name });
+    else if (counts.waiting > 0 && counts.workers === 0)
+      found.push({
+        code: 'NO_WORKERS',
+        message: `${counts.waiting} jobs wait and nobody works`,
+        queue: name,
+      });
+    else if (counts.oldestWaitingMs > longWaitMs)
+      found.push({ code: 'LONG_WAIT', message: 'its oldest job waits for minutes', queue: name });
+    if (counts.dead > 0)
+      found.push({ code: 'DEAD_LETTERS', message: `${counts.dead} dead letters`, queue: name });
+  }
+  if (outbox.oldestMs > lateOutboxMs)
+    found.push({ code: 'OUTBOX_LATE', message: 'events wait for more than a minute to be published' });
+  return found;
+}

@@ -1,0 +1,61 @@
+// Everything at a glance, once or live.
+import { accessErrors } from '@sluice/access';
+import { EventStream, restErrors, type Route } from '@sluice/rest';
+import { controlErrors } from './errors.js';
+import { topics, type Live, type Topic } from './live.js';
+import type { OverviewSource } from './overview.js';
+
+/** Of one process. Browsers share one stream among all their tabs, see @sluice/client/live. */
+const maxStreams = 1_000;
+
+export function overviewRoutes(overview: OverviewSource, live: Live): Route[] {
+  return [
+    {
+      method: 'GET',
+      url: '/v1/overview',
+      needs: 'viewer',
+      of: 'installation',
+      summary:
+        'Everything at a glance: queues, dead letters, retries, cache, Redis, uploads, events, and what needs attention.',
+      answers: '200 and the overview',
+      handle: () => overview.latest(),
+    },
+    {
+      method: 'GET',
+      url: '/v1/live',
+      needs: 'viewer',
+      of: 'tenant',
+      summary: 'Live updates as server-sent events. Last-Event-ID brings the events that were missed.',
+      answers: '200 text/event-stream',
+      query: { topics: { type: 'string', description: `Some of ${topics.join(', ')}, with commas.` } },
+      headers: { 'Last-Event-ID': 'Where to go on.' },
+      handle: async ({ request, reply, principal, query }) => {
+        const chosen = topicsOf(query['topics'] ?? 'events,uploads');
+        if (chosen.has('overview') && !principal.installation)
+          throw accessErrors.FORBIDDEN({ reason: 'the overview needs a key of the installation' });
+        if (live.viewers >= maxStreams) throw controlErrors.TOO_MANY_STREAMS({ limit: maxStreams });
+        const asked = request.headers['last-event-id'];
+        const after = typeof asked === 'string' && /^\d{1,15}-\d{1,15}$/.test(asked) ? asked : undefined;
+        let stop = (): void => {};
+        const stream = new EventStream(reply, () => stop());
+        stop = live.watch({
+          principal,
+          topics: chosen,
+          ...(after !== undefined && { after }),
+          send: (topic, data, id) => stream.send(topic, data, id),
+        });
+        return reply;
+      },
+    },
+  ];
+}
+
+function topicsOf(list: string): Set<Topic> {
+  return new Set(
+    list.split(',').map((word) => {
+      const topic = topics.find((known) => known === word.trim());
+      if (!topic) throw restErrors.REQUEST_INVALID({ reason: `topics are ${topics.join(', ')}` });
+      return topic;
+    }),
+  );
+}

@@ -1,0 +1,7 @@
+// @sluice/operations: bulk operations of operators as resumable background jobs.
+export { Operations, operationsQueue } from './operations.js';
+export type { OperationPage, OperationPreview, OperationsOptions, Scope } from './operations.js';
+export type { Operation, OperationState, Progress } from './book.js';
+export type { OperationChoice, OperationKind, OperationRequest } from './request.js';
+export type { FindQueue } from './runner.js';
+export { operationErrors } from './errors.js';
