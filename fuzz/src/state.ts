@@ -14,6 +14,8 @@ const passing = new Set(['outbox', 'doomed_objects']);
 const usage = ['last_used_at', 'used_at', 'last_seen_at'];
 const redisKeys =
   /:(jobs|inbox|wait:\d+|delayed|blocked|dead|dead-info|schedules|cfg|groups|chains|results|queues)$|:state:[^:]+$/;
+/** Queues on which the server works by itself: deliveries are retried, uploads looked after. */
+const ownQueues = /\{(sluice\.webhooks|uploads):/;
 const quietMs = 1_500;
 const mostLooks = 40;
 
@@ -73,7 +75,7 @@ async function keysOf(redisUrl: string): Promise<[string, string][]> {
   try {
     const digests: [string, string][] = [];
     for await (const keys of redis.scanStream({ count: 1_000 })) {
-      const wanted = (keys as string[]).filter((key) => redisKeys.test(key));
+      const wanted = (keys as string[]).filter((key) => redisKeys.test(key) && !ownQueues.test(key));
       const dumps = await Promise.all(wanted.map((key) => contentOf(redis, key)));
       dumps.forEach((dump, index) => digests.push([`key ${wanted[index]}`, digest(dump)]));
     }
