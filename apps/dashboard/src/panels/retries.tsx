@@ -18,7 +18,7 @@ export function RetriesPanel({ overview }: PanelProps) {
     <Panel
       title="Retry queues"
       flush
-      note={number(overview.retries.waiting)}
+      note={number(overview.retries.count)}
       actions={<a href="/retries">All retries</a>}
     >
       {rows.length === 0 ? (
