@@ -14,9 +14,8 @@ const titles: Record<string, string> = {
   retrySuccess: 'Retries that help',
   averageRetries: 'Retries per job',
   permanentFailures: 'Permanent failures',
-  cacheHitRate: 'Cache hits',
-  responseGain: 'Faster answers',
-  loadsSaved: 'Loads saved',
+  hitRate: 'Cache hits',
+  redisMemory: 'Memory of Redis',
 };
 
 export function describeTarget({ name, keep, limit, unit, value }: AlertRow): Target {

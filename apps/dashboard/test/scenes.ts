@@ -380,7 +380,7 @@ export function alertsOf(scene: SceneName): { items: AlertRow[] } {
       row('retrySuccess', 'above', 0.9, 'share', isBroken ? 0.41 : 0.99),
       row('averageRetries', 'below', 2, 'count', 0.2),
       row('permanentFailures', 'below', 0.05, 'share', isBroken ? 0.2 : 0.002),
-      row('cacheHitRate', 'above', 0.8, 'share', 0.88),
+      row('hitRate', 'above', 0.8, 'share', 0.88),
     ],
   };
 }

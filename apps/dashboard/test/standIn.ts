@@ -190,7 +190,8 @@ function schedules(nowMs: number): object[] {
 
 function retries(nowMs: number): object[] {
   return Array.from({ length: 9 }, (_, i) => ({
-    ...{ queue: 'document', id: `01JCX7RETRY${i}`, dueMs: nowMs + 30_000 * (i + 1), attempt: 2 },
+    ...{ queue: ['document', 'audio', 'graph'][i % 3], id: `01JCX7RETRY${i}`, attempt: 2 },
+    dueMs: nowMs + 35_000 * (i + 1) + 115_000,
     error: i === 2 ? hostile : 'StorageTimeout: no answer from storage within 5000 ms',
   }));
 }

@@ -8,7 +8,7 @@ import { Dialog } from '../parts/dialog.js';
 import { Copy, Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { Facts, Mark, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
-import { Ago } from '../parts/time.js';
+import { Ago, At } from '../parts/time.js';
 import { describeTarget } from '../targets.js';
 import { unknown } from '../format.js';
 
@@ -28,7 +28,7 @@ export default function SettingsPage() {
             ['Key', own.key?.name ?? 'none'],
             ['Tenant', own.installation ? '* (the whole installation)' : own.tenant],
             ['Role', own.role],
-            ['Signed in until', own.expiresAt && <Ago at={own.expiresAt} />],
+            ['Signed in until', own.expiresAt && <At at={own.expiresAt} />],
           ]}
         />
       </Panel>
