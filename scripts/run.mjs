@@ -1,5 +1,5 @@
 /**
- * The smaller commands: `npm run build | lint | format | bench | chaos | demo`. Each prepares what it needs and hands its
+ * The smaller commands: `npm run build | lint | format | bench | chaos | fuzz | demo`. Each prepares what it needs and hands its
  * arguments on; its exit code is that of the program behind it.
  */
 import { join } from 'node:path';
@@ -22,6 +22,7 @@ const commands = {
   },
   bench: (args) => program('bench', args),
   chaos: (args) => program('chaos', args),
+  fuzz: (args) => program('fuzz', args),
   demo: async (args) => {
     await prepare();
     return run(process.execPath, [join(root, 'demo/dist/src/main.js'), ...args], { stdout: 1 });

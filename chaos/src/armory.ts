@@ -9,7 +9,7 @@ import type { Actor } from './cast.js';
 import { JournalReader, files } from './evidence.js';
 import type { FaultLine } from './evidence.js';
 import { findFailPoints } from './failPoints.js';
-import type { Random } from './random.js';
+import type { Random } from '@sluice/testbed/random';
 import type { GuardName } from './sabotage.js';
 
 /** With more, the frequent ones would always come first; with one, a process may wait for long. */

@@ -18,7 +18,7 @@ import type { FaultName, Scene } from './faults.js';
 import { drain, encore } from './finale.js';
 import { Observer } from './observer.js';
 import type { Part } from './part.js';
-import { Random } from './random.js';
+import { Random } from '@sluice/testbed/random';
 import { guards, takeOut } from './sabotage.js';
 import type { Guard, GuardName } from './sabotage.js';
 import { openStage } from './stage.js';

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from './cast.js';
 import type { Role } from './failPoints.js';
-import type { Random } from './random.js';
+import type { Random } from '@sluice/testbed/random';
 import type { Stage, Topology } from './stage.js';
 import type { Fault, Pace, StruckScene } from './strikes.js';
 

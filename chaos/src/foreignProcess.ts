@@ -6,7 +6,7 @@ import { RedisLink } from '@sluice/redis';
 import { Journal, files } from './evidence.js';
 import type { ProducerLine } from './evidence.js';
 import { readPart } from './part.js';
-import { Random } from './random.js';
+import { Random } from '@sluice/testbed/random';
 import type { Work } from './work.js';
 
 const malformedShare = 0.05;

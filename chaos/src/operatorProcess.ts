@@ -8,7 +8,7 @@ import { Queue } from '@sluice/queue';
 import { Journal, JournalReader, files } from './evidence.js';
 import type { OperatorLine, ProducerLine } from './evidence.js';
 import { readPart } from './part.js';
-import { Random } from './random.js';
+import { Random } from '@sluice/testbed/random';
 import type { Work } from './work.js';
 
 const paceMs = 150;

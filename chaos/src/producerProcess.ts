@@ -8,7 +8,7 @@ import type { AddOptions } from '@sluice/queue';
 import { Journal, files } from './evidence.js';
 import type { ProducerLine } from './evidence.js';
 import { readPart } from './part.js';
-import { Random } from './random.js';
+import { Random } from '@sluice/testbed/random';
 import { drawJob } from './work.js';
 import type { Draw, Work } from './work.js';
 

@@ -12,7 +12,7 @@ import {
   untilFollowing,
 } from '@sluice/testbed';
 import type { Proxy, RedisServer } from '@sluice/testbed';
-import type { Random } from './random.js';
+import type { Random } from '@sluice/testbed/random';
 
 export type Topology = 'single' | 'sentinel' | 'cluster';
 export const topologies: readonly Topology[] = ['single', 'sentinel', 'cluster'];

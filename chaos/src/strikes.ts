@@ -2,7 +2,7 @@
 // (`faults.ts`, `uploads/faults.ts`). A plan is drawn from the seed: times, faults, and a generator of its own for each strike.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultLine, Journal } from './evidence.js';
-import type { Random } from './random.js';
+import type { Random } from '@sluice/testbed/random';
 
 export interface Fault<S> {
   what: string;

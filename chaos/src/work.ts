@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GiveUp, Snooze } from '@sluice/queue';
 import type { AddOptions, Job } from '@sluice/queue';
 import type { Journal, LedgerLine } from './evidence.js';
-import type { Random } from './random.js';
+import type { Random } from '@sluice/testbed/random';
 
 export type Kind =
   | 'quick' // done after a few ms

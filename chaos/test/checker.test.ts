@@ -17,7 +17,7 @@ import type {
 } from '../src/evidence.js';
 import { faults, usualPace } from '../src/faults.js';
 import { findFailPoints } from '../src/failPoints.js';
-import { Random } from '../src/random.js';
+import { Random } from '@sluice/testbed/random';
 import { planStrikes, strikeAll } from '../src/strikes.js';
 
 const leaseMs = 2_000;

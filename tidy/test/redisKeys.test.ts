@@ -19,9 +19,9 @@ const PACKAGES = {
   events: 'Events',
   cache: 'The cache',
   inspect: 'History',
+  operations: 'Operations',
   webhooks: 'Webhooks',
   alerts: 'Alerts',
-  operations: 'Operations',
 };
 type Package = keyof typeof PACKAGES;
 const packages = Object.keys(PACKAGES) as Package[];

@@ -256,17 +256,26 @@ function moveCommand(
     const choice = await choiceOf(flags, given, context);
     const path = pathOf`/v1/queues/${queue}/dead/${action}`;
     const rate = flags.perSecond === undefined ? {} : { perSecond: flags.perSecond };
-    const plan = await api.post<Plan>(path, { choice, dryRun: true });
-    const what = `${counted(plan.total, 'dead letter')} of ${queue}`;
-    if (flags.dryRun)
-      return showPlan(out, plan, `${what} would ${name === 'rm' ? 'be deleted' : 'run again'}`);
-    if (plan.total === 0) throw cliErrors.NOT_FOUND({ what: `a dead letter of ${queue} that matches` });
-    await context.confirm(name === 'rm' ? `Delete ${what} for good?` : `Run ${what} again?`);
+    // Whoever has said yes already needs no count first.
+    const plan =
+      flags.yes && !flags.dryRun ? undefined : await api.post<Plan>(path, { choice, dryRun: true });
+    if (plan) {
+      const what = `${counted(plan.total, 'dead letter')} of ${queue}`;
+      if (flags.dryRun)
+        return showPlan(out, plan, `${what} would ${name === 'rm' ? 'be deleted' : 'run again'}`);
+      if (plan.total === 0) throw noLetter(queue);
+      await context.confirm(name === 'rm' ? `Delete ${what} for good?` : `Run ${what} again?`);
+    }
     const operation = await api.post<Operation>(path, { choice, ...rate });
-    const { id } = operation;
-    if (flags.detach) return out.one(operation, () => out.line(safeLine(id)));
-    report(context, await watch(context, id));
+    if (flags.detach) return out.one(operation, () => out.line(safeLine(operation.id)));
+    const ended = await watch(context, operation.id);
+    report(context, ended);
+    if (ended.progress.moved === 0) throw noLetter(queue);
   });
+}
+
+function noLetter(queue: string): Error {
+  return cliErrors.NOT_FOUND({ what: `a dead letter of ${queue} that matches` });
 }
 
 /** Ids, or a filter, or all: never all because nothing was said. */

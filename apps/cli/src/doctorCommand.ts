@@ -28,6 +28,8 @@ const lowestNode = 20;
 const slowMs = 1_000;
 const skewWarnMs = 2_000;
 const skewFailMs = 30_000;
+/** So old a look at Redis may be. */
+const lookMs = 10_000;
 /** The Date header has no fractions. */
 const dateHeaderMs = 1_000;
 const memoryWarn = 0.8;
@@ -304,15 +306,42 @@ async function clocks({ api }: Context): Promise<Finding[]> {
   const dateMs = Date.parse(response.headers.get('date') ?? '');
   const server = Number.isNaN(dateMs) ? undefined : dateMs + dateHeaderMs / 2 - middleMs;
   if (server !== undefined) findings.push(judgeSkew('clock of the server', server, dateHeaderMs));
-  return findings;
+  return [...findings, ...(await redisClock(api)), await sqlClock(api)];
 }
 
-export function judgeSkew(what: string, skewMs: number, precisionMs = 0): Finding {
+/** Beside that of the server, which reads both. */
+async function sqlClock(api: Context['api']): Promise<Finding> {
+  const what = 'clock of PostgreSQL';
+  try {
+    const { serverMs, sqlMs, tookMs } = await api.get<{ serverMs: number; sqlMs: number; tookMs: number }>(
+      '/v1/clocks',
+    );
+    return judgeSkew(what, sqlMs - serverMs, tookMs, 'that of the server');
+  } catch (error) {
+    return unseen(what, error);
+  }
+}
+
+/** Beside that of the server, which answers with a look that may be some seconds old. */
+async function redisClock(api: Context['api']): Promise<Finding[]> {
+  try {
+    const response = await api.open('GET', '/v1/redis');
+    const { redis } = (await response.json()) as { redis: RedisReply | null };
+    const dateMs = Date.parse(response.headers.get('date') ?? '');
+    if (!redis || Number.isNaN(dateMs)) return [];
+    const skewMs = redis.nowMs - dateMs;
+    return [judgeSkew('clock of Redis', skewMs, dateHeaderMs + lookMs, 'that of the server')];
+  } catch (error) {
+    return [unseen('clock of Redis', error)];
+  }
+}
+
+export function judgeSkew(what: string, skewMs: number, precisionMs = 0, other = 'the one here'): Finding {
   const off = Math.max(0, Math.abs(skewMs) - precisionMs);
   const text =
     off < skewWarnMs
-      ? 'the same as here'
-      : `${duration(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} the one here`;
+      ? `agrees with ${other}`
+      : `${duration(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} ${other}`;
   const level = off >= skewFailMs ? 'fail' : off >= skewWarnMs ? 'warn' : 'ok';
   return { what, level, text, ...(level !== 'ok' && { advice: 'let NTP set both clocks' }) };
 }

@@ -8,7 +8,7 @@ export interface Overview {
   queues?: QueueReply[];
   redis?: RedisReply | null;
   dead?: { letters: number; averageAttempts: number | null; topError: LetterGroup | null } | null;
-  retries?: { waiting: number; nextMs: number | null } | null;
+  retries?: { waiting?: number; nextMs: number | null } | null;
   workers?: number | null;
   cache?: { hitRate?: number | null } | null;
   uploads?: { open: number } | null;
@@ -57,7 +57,11 @@ export function summaryOf({
 }
 
 function retriesText({ waiting, nextMs }: NonNullable<Overview['retries']>): string {
-  return `${count(waiting)} waiting${nextMs === null ? '' : `, the next ${ago(nextMs)}`}`;
+  const parts = [
+    waiting === undefined ? '' : `${count(waiting)} waiting`,
+    nextMs === null ? '' : `the next ${ago(nextMs)}`,
+  ];
+  return parts.filter(Boolean).join(', ') || 'none';
 }
 
 function deadText({ letters, averageAttempts, topError }: NonNullable<Overview['dead']>): string {

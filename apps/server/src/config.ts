@@ -41,12 +41,6 @@ export interface Config {
   keys: ConfiguredKey[];
   /** Keys of services that report results (`SLUICE_SERVICE_KEYS`, with commas); without them none may. */
   serviceKeys: string[];
-  /** Requests of one key in a second, bytes of uploads not counted (`SLUICE_KEY_RATE`, 1,000; 0 for any number). */
-  keyRate: number;
-  /** Wrong keys from one address in a minute (`SLUICE_FAILURE_RATE`, 60; 0 for any number). */
-  failureRate: number;
-  /** So long rows stay in the audit log (`SLUICE_AUDIT_KEEP_MS`, 400 days). */
-  auditKeepMs: number;
   /** Networks that webhooks may reach although they are not public (`SLUICE_WEBHOOK_ALLOW`, `10.1.0.0/16,fd00::/8`). */
   webhookAllow: string[];
   /** How many deliveries of webhooks are made here at once (`SLUICE_WEBHOOK_WORKERS`, 20). */
@@ -59,6 +53,14 @@ export interface Config {
   alertForMs: number;
   /** How often thresholds are looked at (`SLUICE_ALERT_EVERY_MS`, 15 s). */
   alertEveryMs: number;
+  /** A collector of traces (`OTEL_EXPORTER_OTLP_ENDPOINT`, and the name we have there: `OTEL_SERVICE_NAME`); without it there are none. */
+  traces: { endpoint: string; serviceName: string } | undefined;
+  /** Requests of one key in a second, bytes of uploads not counted (`SLUICE_KEY_RATE`, 1,000; 0 for any number). */
+  keyRate: number;
+  /** Wrong keys from one address in a minute (`SLUICE_FAILURE_RATE`, 60; 0 for any number). */
+  failureRate: number;
+  /** So long rows stay in the audit log (`SLUICE_AUDIT_KEEP_MS`, 400 days). */
+  auditKeepMs: number;
   /** Limits of tenants (`SLUICE_TENANTS`, JSON: `{"acme":{"maxBytes":…,"maxOpenUploads":…,"maxFileBytes":…,"types":[…]}}`). */
   tenants: Record<string, TenantRules>;
   /** Signs sessions, tokens and links (`SLUICE_SECRET`); without it one that is made once and kept in the data folder. */
@@ -160,6 +162,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       .filter(Boolean),
     webhookWorkers: wholeNumber(env, 'SLUICE_WEBHOOK_WORKERS', 1, LARGEST_CONCURRENCY) ?? 20,
     webhookTimeoutMs: wholeNumber(env, 'SLUICE_WEBHOOK_TIMEOUT_MS', 100, LONGEST_WEBHOOK_MS) ?? 10_000,
+    traces: traces(env),
     alertLimits: json(env, 'SLUICE_ALERTS') as Record<string, unknown>,
     alertForMs: wholeNumber(env, 'SLUICE_ALERT_FOR_MS', 0, DAY_MS) ?? 120_000,
     alertEveryMs: wholeNumber(env, 'SLUICE_ALERT_EVERY_MS', 100, DAY_MS) ?? 15_000,
@@ -283,6 +286,18 @@ function serviceKeys(env: NodeJS.ProcessEnv): string[] {
     value: '…',
     wanted: `keys of at least ${SHORTEST_KEY} visible characters, with commas between them`,
   });
+}
+
+function traces(env: NodeJS.ProcessEnv): Config['traces'] {
+  const endpoint = env['OTEL_EXPORTER_OTLP_ENDPOINT'];
+  if (!endpoint || env['OTEL_SDK_DISABLED'] === 'true') return undefined;
+  if (!/^https?:\/\//.test(endpoint) || !URL.canParse(endpoint))
+    throw serverErrors.BAD_CONFIG({
+      name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+      value: endpoint,
+      wanted: 'http://host:4318',
+    });
+  return { endpoint, serviceName: env['OTEL_SERVICE_NAME'] || 'sluice' };
 }
 
 /** A JSON object; an empty one if nothing is set. */

@@ -12,7 +12,15 @@ import { Inspect } from '@sluice/inspect';
 import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
-import { markAnswers, notFound, rest, serverOptions, ServiceKeys, type RestOptions } from '@sluice/rest';
+import {
+  markAnswers,
+  notFound,
+  refuse,
+  rest,
+  serverOptions,
+  ServiceKeys,
+  type RestOptions,
+} from '@sluice/rest';
 import { DiskStore, S3Store, type ObjectStore } from '@sluice/store';
 import { Uploads, type Hooks } from '@sluice/upload';
 import { startAccess } from './accessService.js';
@@ -35,6 +43,7 @@ export interface FilesInterface {
   rest: typeof rest;
   options: RestOptions;
   notFound: typeof notFound;
+  refuse: typeof refuse;
   serverOptions: typeof serverOptions;
   markAnswers: typeof markAnswers;
 }
@@ -75,6 +84,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     hooks,
     logger,
     workers: config.roles.has('uploads') ? config.uploadWorkers : 0,
+    tracing: config.traces !== undefined,
     settings: {
       budgetBytes: roomForFrames(config.uploadBudgetBytes),
       idleMs: config.uploadIdleMs,
@@ -134,7 +144,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       async () => prometheusText(cache.statistics()),
       ...(relay ? [relay.metrics, webhooks.metrics] : []),
     ],
-    rest: restOptions && { rest, options: restOptions, notFound, serverOptions, markAnswers },
+    rest: restOptions && { rest, options: restOptions, notFound, refuse, serverOptions, markAnswers },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
       await control?.stop(deadlineMs);

@@ -17,6 +17,7 @@ import { withDeadline, type Logger } from '@sluice/base';
 import type { FilesInterface } from './fileService.js';
 import { serverErrors } from './errors.js';
 import type { Pages } from './pages.js';
+import type { Tracing } from './tracing.js';
 
 /** The port people learn by heart; taken by somebody else, any free one does. */
 const USUAL_PORT = 7420;
@@ -39,6 +40,8 @@ export interface HttpOptions {
   files: FilesInterface | undefined;
   /** The dashboard, if this process serves it. */
   pages?: Pages | undefined;
+  /** Puts spans around requests, if there is a collector for them. */
+  tracing?: Tracing | undefined;
   logger: Logger;
 }
 
@@ -61,11 +64,14 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     else void answer(reply, 404, 'text/plain', 'not found\n');
   });
   server.setErrorHandler((error, request, reply) => {
+    // Also what no route was found for can be wrong in itself: a body of no known type, a method that needs one.
+    if (options.files) return options.files.refuse(options.logger, error, request, reply);
     // Without the query, which may hold the signature of a link.
     const path = request.url.split('?', 1)[0];
     options.logger.error({ err: error, requestId: request.id, path }, 'a request failed');
     void reply.code(500).send({ status: 'failed' });
   });
+  options.tracing?.follow(server);
   await server.register(async (scope) => {
     options.files?.markAnswers(scope);
     declareHealth(scope, options);

@@ -64,6 +64,11 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
     write: (line) => void process.stderr.write(line),
     redact: redactor(secretsOf(config)),
   });
+  // Before anything that could have a trace, and stopped after everything else.
+  const tracing = config.traces
+    ? (await import('./tracing.js')).startTracing({ ...config.traces, version: VERSION })
+    : undefined;
+  if (tracing) stops.push((deadlineMs) => tracing.stop(deadlineMs));
   const servesFiles = ['api', 'uploads', 'relay'].some((role) => config.roles.has(role as Role));
   const work = config.roles.has('queues') ? await chooseWork(config.queues, config.handlersFile, logger) : [];
   let url = config.redisUrl;
@@ -113,7 +118,13 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
       })
     : undefined;
   if (files) stops.push((deadlineMs) => files.stop(deadlineMs));
-  const host = new WorkerHost({ redisUrl: url, work, leaseMs: config.leaseMs, logger });
+  const host = new WorkerHost({
+    redisUrl: url,
+    work,
+    leaseMs: config.leaseMs,
+    tracing: tracing !== undefined,
+    logger,
+  });
   const http = await serveHttp({
     host: config.host,
     port: config.port,
@@ -121,6 +132,7 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
     metrics: [processMetrics(), redisMetrics(askInfo), host.metrics, ...(files?.metrics ?? [])],
     files: files?.rest,
     pages: config.roles.has('api') ? Pages.load(DASHBOARD) : undefined,
+    tracing,
     logger,
   });
   stops.push((deadlineMs) => http.stop(deadlineMs));

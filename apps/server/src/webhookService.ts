@@ -43,6 +43,7 @@ export class WebhookService {
       workers: config.roles.has('relay') ? config.webhookWorkers : 0,
       timeoutMs: config.webhookTimeoutMs,
       leaseMs: config.leaseMs,
+      tracing: config.traces !== undefined,
       logger,
     });
     this.routes = webhookRoutes(this.webhooks);

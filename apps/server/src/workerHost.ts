@@ -19,6 +19,8 @@ export interface WorkerHostOptions {
   redisUrl: string;
   work: QueueWork[];
   leaseMs: number;
+  /** Jobs run in spans that continue the traces of whoever added them. */
+  tracing: boolean;
   logger: Logger;
 }
 
@@ -35,9 +37,9 @@ export class WorkerHost {
 
   /** Resolves when every worker holds its lease. */
   async start(): Promise<void> {
-    const { redisUrl, work, leaseMs, logger } = this.#options;
+    const { redisUrl, work, leaseMs, tracing, logger } = this.#options;
     for (const { name, concurrency, handler } of work) {
-      const queue = new Queue(name, { redis: redisUrl, logger });
+      const queue = new Queue(name, { redis: redisUrl, tracing, logger });
       const worker = queue.work(handler, { leaseMs, ...(concurrency !== undefined && { concurrency }) });
       worker.on('degraded', () => this.#degraded.add(name));
       worker.on('recovered', () => this.#degraded.delete(name));

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import type { FailAction } from '@sluice/base';
 import { JournalReader } from '../evidence.js';
 import type { FaultLine } from '../evidence.js';
-import type { Random } from '../random.js';
+import type { Random } from '@sluice/testbed/random';
 import type { Arms } from './arm.js';
 import { files } from './evidence.js';
 import type { Player } from './player.js';

@@ -13,7 +13,7 @@ const laterStatuses = [503, 507];
 const uncommittedMs = 120_000;
 /** Keys that may stay for ever; everything else has a time to live. The queue of jobs has its own keys (docs/redis-keys.md). */
 const lastingKeys =
-  /^sluice:\{uploads:0\}:(budget|attention|partitions|cfg|ended|replays|schedules|ticks|sessions|wake|suspects)$|^sluice:\{events\}:(events|recent|cursor:cache)$/;
+  /^sluice:\{uploads:0\}:(budget|attention|partitions|cfg|ended|replays|schedules|ticks|sessions|wake|suspects)$|^sluice:\{events\}:(events|recent|cursor:cache)$|^sluice:queues$/;
 /** A job at which a server died again and again becomes a dead letter; what it was for is done by another one. */
 const keysOfDeadJobs =
   /^sluice:\{uploads:0\}:(dead|dead-info|dead-groups|dead-titles|dead-group:.*|tries:.*|jobs)$/;

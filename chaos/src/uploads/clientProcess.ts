@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Journal } from '../evidence.js';
-import { Random } from '../random.js';
+import { Random } from '@sluice/testbed/random';
 import { files } from './evidence.js';
 import type { ClientLine } from './evidence.js';
 import { Http } from './http.js';

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Journal } from '../evidence.js';
 import type { FaultLine } from '../evidence.js';
-import { Random } from '../random.js';
+import { Random } from '@sluice/testbed/random';
 import { planStrikes, strikeAll } from '../strikes.js';
 import type { Struck } from '../strikes.js';
 import { Armory } from './armory.js';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { S3Fault, S3Operation } from '@sluice/testbed';
 import { scripts } from '@sluice/upload/testing';
-import type { Random } from '../random.js';
+import type { Random } from '@sluice/testbed/random';
 import type { Fault, Pace, StruckScene } from '../strikes.js';
 import type { Player } from './player.js';
 import type { Stage } from './stage.js';

@@ -1,7 +1,7 @@
 // Requests of one file's client. Any server will do: each request goes to one of them, and the next attempt to another. Every
 // answer is written down, silence too.
 import type { Journal } from '../evidence.js';
-import type { Random } from '../random.js';
+import type { Random } from '@sluice/testbed/random';
 import type { ClientLine } from './evidence.js';
 
 const patienceMs = 20_000;

@@ -2,7 +2,7 @@
 // was not answered is done again; every request is safe to repeat. An upload that the service gave up is begun anew.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Journal } from '../evidence.js';
-import type { Random } from '../random.js';
+import type { Random } from '@sluice/testbed/random';
 import type { ClientLine } from './evidence.js';
 import type { Answer, Http } from './http.js';
 import { sha256Of } from './shapes.js';

@@ -1,7 +1,7 @@
 // The files of a run: how large, how they are sent, and what their client does on the way. Bytes follow from the key of the file, so
 // that anybody can compute them again.
 import { createCipheriv, createHash } from 'node:crypto';
-import type { Random } from '../random.js';
+import type { Random } from '@sluice/testbed/random';
 
 const mebibyte = 1_048_576;
 /** Of the store: the smallest part, and the one that is preferred. */

@@ -15,6 +15,7 @@ export {
   type LogLevel,
   logLevels,
   silentLogger,
+  writes,
 } from './logger.js';
 export { redactor, type Redact } from './redact.js';
 export { armFailPoints, type FailAction, failPoint } from './failPoint.js';

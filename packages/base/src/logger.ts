@@ -40,6 +40,11 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Logger {
 
 export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
+/** Whether a record of this level is written at all; for those who would have to gather it first. */
+export function writes(logger: Logger, level: LogLevel): boolean {
+  return logger[level] !== ignore;
+}
+
 function ignore(): void {}
 
 function toLine(level: LogLevel, nowMs: number, fields: object, message: string, redact: Redact): string {

@@ -4,7 +4,7 @@
 import type { Cache } from './cache.js';
 import { groupName, valueName, type Family, type GroupRef } from './define.js';
 import type { Invalidated } from './engine.js';
-import { families } from './families.js';
+import { childrenOf, families } from './families.js';
 import type { Killed } from './kept.js';
 
 type Id = number | string;
@@ -22,6 +22,8 @@ export interface DomainEvents {
     at?: { drive: string; path: string };
     withSubtree: boolean;
   };
+  /** What is directly in a folder (a path; the root is the empty one) is not what it was. */
+  'folder.changed': { tenant: string; drive: string; path: string };
   'drive.changed': { tenant: string };
   'upload.ended': { tenant: string; uploadId: string };
 }
@@ -62,8 +64,12 @@ export const kills: { readonly [Type in keyof DomainEvents]: Kills<DomainEvents[
       one(families.node, { tenant, id: nodeId }),
       ...(at ? [one(families.nodeAt, { tenant, ...at })] : []),
     ],
-    groups: withSubtree ? [['node:tree', tenant]] : [],
+    groups: [
+      ...(at ? [childrenOf(tenant, at.drive, folderOf(at.path))] : []),
+      ...(withSubtree ? [['node:tree', tenant] as const] : []),
+    ],
   }),
+  'folder.changed': ({ tenant, drive, path }) => ({ values: [], groups: [childrenOf(tenant, drive, path)] }),
   'drive.changed': ({ tenant }) => ({
     values: [],
     groups: [
@@ -76,6 +82,10 @@ export const kills: { readonly [Type in keyof DomainEvents]: Kills<DomainEvents[
     groups: [],
   }),
 };
+
+function folderOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
+}
 
 /** The names of what some events kill, each once. */
 export function killedBy(...events: readonly DomainEvent[]): Killed {

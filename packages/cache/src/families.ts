@@ -58,6 +58,15 @@ export interface Owned {
   id: string;
 }
 
+/** A page of a folder: so many names after one. */
+export interface ListedFolder {
+  tenant: string;
+  drive: string;
+  path: string;
+  after: string;
+  limit: number;
+}
+
 /** What a cache has to know of a node; the rest is its owner's. */
 export interface Node {
   type: string;
@@ -109,7 +118,8 @@ export const families = {
     groups: ({ jobId }) => [['graph', jobId]],
   }),
   /**
-   * Files by id and by place. Only those that are there: what is still to come, and what is not there, changes without an event.
+   * Files and folders by id and by place. Only those that are there: what is still to come, and what is not there, changes without
+   * an event.
    * A folder that moves or goes changes the paths of everything in it, which no key tells: `node:tree` does. That is rare, and they are small
    * and live for minutes: their groups are not indexed.
    */
@@ -119,7 +129,7 @@ export const families = {
     ttlMs: 5 * minutes,
     indexed: false,
     groups: ({ tenant }) => [['node:tree', tenant]],
-    keeps: isFile,
+    keeps: isSettled,
   }),
   nodeAt: defineCache<{ tenant: string; drive: string; path: string }, Node | undefined>({
     name: 'node:at',
@@ -127,7 +137,18 @@ export const families = {
     ttlMs: 5 * minutes,
     indexed: false,
     groups: ({ tenant }) => [['node:tree', tenant]],
-    keeps: isFile,
+    keeps: isSettled,
+  }),
+  /**
+   * Pages of what is in a folder. Whatever comes, goes or changes in a folder kills all pages of it. A page that shows a file which is
+   * still to come is not kept: such a file changes quickly and without a word.
+   */
+  nodeList: defineCache<ListedFolder, { nodes: Node[] } | undefined>({
+    name: 'node:list',
+    key: ({ tenant, drive, path, after, limit }) => [tenant, drive, md5(path), limit, md5(after)],
+    ttlMs: 5 * minutes,
+    groups: ({ tenant, drive, path }) => [childrenOf(tenant, drive, path), ['node:tree', tenant]],
+    keeps: (list) => list !== undefined && list !== null && list.nodes.every(isListable),
   }),
   drive: defineCache<{ tenant: string; name: string }, object | undefined>({
     name: 'drive',
@@ -152,8 +173,17 @@ export const families = {
   }),
 } as const;
 
-function isFile(node: Node | null | undefined): boolean {
-  return node?.type === 'FILE' && node.status === 'ACTIVE';
+/** What is directly in a folder; the root of a drive is the empty path. */
+export function childrenOf(tenant: string, drive: string, path: string): readonly [string, ...string[]] {
+  return ['node:children', tenant, drive, md5(path)];
+}
+
+function isSettled(node: Node | null | undefined): boolean {
+  return node?.type === 'FOLDER' || node?.status === 'ACTIVE';
+}
+
+function isListable(node: Node): boolean {
+  return isSettled(node) || node.status === 'FAILED';
 }
 
 function isThere(value: object | null | undefined): boolean {

@@ -30,6 +30,7 @@ export type {
   Graph,
   JobProgress,
   JobStatus,
+  ListedFolder,
   Manager,
   Owned,
   Rbac,

@@ -49,14 +49,19 @@ test('an event kills what the source document lists, and nothing else', () => {
         withSubtree: false,
       },
       ['node:t:n1', 'node:at:t:main:a7e86136543b019d72468ceebf71fb8e'],
+      [`node:children:t:main:${md5('a')}`],
+    ],
+    [
+      { type: 'folder.changed', tenant: 't', drive: 'main', path: '' },
       [],
+      [`node:children:t:main:${md5('')}`],
     ],
     [{ type: 'node.changed', tenant: 't', nodeId: 'n1', withSubtree: true }, ['node:t:n1'], ['node:tree:t']],
     [{ type: 'drive.changed', tenant: 't' }, [], ['drive:all:t', 'node:tree:t']],
     [{ type: 'upload.ended', tenant: 't', uploadId: 'u1' }, ['upload:ended:t:u1'], []],
   ];
   for (const [event, names, groups] of table) assert.deepEqual(killedBy(event), { names, groups });
-  assert.deepEqual(killedBy(...table.map(([event]) => event), table[0]![0]).groups.length, 5, 'each once');
+  assert.deepEqual(killedBy(...table.map(([event]) => event), table[0]![0]).groups.length, 7, 'each once');
 });
 
 test('applied to a cache, an event kills these values and leaves the others', async (t) => {

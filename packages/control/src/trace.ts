@@ -78,7 +78,8 @@ export async function traceOf(
     jobsOf(parts, principal, known, start.jobs, record !== undefined || node !== undefined),
   ]);
   const isKnown = record || node || live || published.events.length > 0;
-  if (!isKnown && (start.kind !== 'job' || found.jobs.length === 0)) return undefined;
+  const isJob = start.kind === 'job' && found.jobs.some((job) => job.id === id);
+  if (!isKnown && !isJob) return undefined;
   return {
     id,
     kind: start.kind,

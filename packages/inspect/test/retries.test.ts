@@ -132,6 +132,10 @@ test('for one tenant only its own jobs, causes and letters are there', async (t)
   }
   await eventually(async () => (await queue.dead.count()) === 10);
   const mine = { labels: { tenant: 'a' } };
+  await queue.add(10, { id: 'ended', labels: { tenant: 'a' }, delayMs: hourMs });
+  await queue.cancel('ended');
+  assert.equal((await inspect.job(queue.name, 'ended', mine))?.state, 'cancelled');
+  assert.equal(await inspect.job(queue.name, 'ended', { labels: { tenant: 'b' } }), null);
   assert.ok(await inspect.job(queue.name, 'job1', mine));
   assert.equal(await inspect.job(queue.name, 'job7', mine), null);
   assert.equal((await inspect.jobsById('job1', mine)).length, 1);

@@ -91,7 +91,7 @@ for _, item in ipairs(cmsgpack.unpack(items)) do
     redis.call('HSET', jobs, id, packed)
     if own == 1 then
       redis.call('ZREM', ended, id)
-      redis.call('HDEL', results, id)
+      redis.call('HDEL', results, id, '#' .. id)
     end
     if key ~= '' then
       if window == '' then redis.call('SET', unique .. key, id) else redis.call('SET', unique .. key, id, 'PX', window) end

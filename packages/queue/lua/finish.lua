@@ -51,6 +51,8 @@ local function finish(now, id, packed, outcome, keep_ms, result)
   if window > 0 then
     redis.call('ZADD', ended, now + window, id)
     redis.call('HSET', results, id, outcome:sub(1, 1) .. result)
+    -- Whose job it was may still be asked: no id begins with '#'.
+    if options.m then redis.call('HSET', results, '#' .. id, cjson.encode(options.m)) end
     if has(packed:byte(1), 16) then redis.call('PEXPIRE', logs .. id, window) end
   elseif has(packed:byte(1), 16) then
     redis.call('DEL', logs .. id)

@@ -4,7 +4,7 @@
 -- KEYS jobs HASH, results HASH
 -- ARGV ids, maxBytes
 -- ids: msgpack {id, …}
--- Returns {ids looked at, {id, packed or '', 'd', 'c' or ''}, …}
+-- Returns {ids looked at, {id, packed or '', 'd', 'c' or '', labels of one that ended (JSON) or ''}, …}
 local bytes, looked = 0, 0
 local answer = { 0 }
 for _, id in ipairs(cmsgpack.unpack(ids)) do
@@ -13,7 +13,8 @@ for _, id in ipairs(cmsgpack.unpack(ids)) do
   local packed = packed_of(id) or ''
   if packed:byte(1) == 255 then packed = '' end
   local ending = packed == '' and redis.call('HGET', results, id) or ''
-  answer[#answer + 1] = { id, packed, ending:sub(1, 1) }
+  local labels = ending ~= '' and redis.call('HGET', results, '#' .. id) or ''
+  answer[#answer + 1] = { id, packed, ending:sub(1, 1), labels }
   bytes = bytes + #packed
 end
 answer[1] = looked

@@ -3,7 +3,8 @@
 -- KEYS sessions ZSET, rescuing ZSET, active HASH, jobs HASH, delayed ZSET, ended ZSET, results HASH, blocked HASH, deps SET
 -- KEYS dead ZSET, deadInfo HASH, groups HASH, tries LIST, progress HASH, logs LIST
 -- ARGV id
--- Returns {state or '', packed, due ms, session, token, progress, outcome and result, detail, dependency refs, tries, logs}
+-- Returns {state or '', packed, due ms, session, token, progress, outcome and result, detail, dependency refs, tries, logs,
+--   labels of one that ended (JSON) or ''}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local packed = packed_of(id)
@@ -14,10 +15,11 @@ if not packed or packed:byte(1) == 255 then
   -- The tombstone of a cancelled job may outlive the memory of it.
   local result = redis.call('ZSCORE', ended, id) and redis.call('HGET', results, id) or packed and 'c'
   if not result then return { '' } end
-  return { result:sub(1, 1) == 'd' and 'done' or 'cancelled', '', 0, '', '', report, result, '', {}, tried, lines }
+  local labels = redis.call('HGET', results, '#' .. id) or ''
+  return { result:sub(1, 1) == 'd' and 'done' or 'cancelled', '', 0, '', '', report, result, '', {}, tried, lines, labels }
 end
 local function answer(state, due, session, token, detail, refs)
-  return { state, packed, due or 0, session or '', token or '', report, '', detail or '', refs or {}, tried, lines }
+  return { state, packed, due or 0, session or '', token or '', report, '', detail or '', refs or {}, tried, lines, '' }
 end
 if redis.call('ZSCORE', dead, id) then return answer('dead', 0, '', '', cmsgpack.unpack(redis.call('HGET', deadInfo, id))[2]) end
 if redis.call('HEXISTS', blocked, id) == 1 then return answer('blocked', 0, '', '', '', redis.call('SMEMBERS', deps .. id)) end

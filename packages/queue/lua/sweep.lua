@@ -9,5 +9,9 @@ local old = redis.call('ZRANGE', ended, '-inf', now, 'BYSCORE', 'LIMIT', 0, limi
 if #old == 0 then return 0 end
 redis.call('ZREM', ended, unpack(old))
 redis.call('HDEL', results, unpack(old))
-for _, id in ipairs(old) do redis.call('DEL', logs .. id) end
+for i, id in ipairs(old) do
+  redis.call('DEL', logs .. id)
+  old[i] = '#' .. id
+end
+redis.call('HDEL', results, unpack(old))
 return #old

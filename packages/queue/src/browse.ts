@@ -183,7 +183,7 @@ async function readOrdered(
   return { entries, next: isEnd ? '' : `${last!.atMs} ${last!.id}`, cut: false };
 }
 
-type GlanceReply = [looked: number, ...[id: Buffer, packed: Buffer, ending: Buffer][]];
+type GlanceReply = [looked: number, ...[id: Buffer, packed: Buffer, ending: Buffer, labels: Buffer][]];
 
 async function* readGlances<Data>(
   partition: Partition,
@@ -194,11 +194,11 @@ async function* readGlances<Data>(
     const ids = entries.slice(from).map(({ id }) => id);
     const reply = await partition.run('glance', { ids: pack(ids), maxBytes: bytesPerRead });
     const [looked, ...found] = reply as GlanceReply;
-    for (const [i, [id, packed, ending]] of found.entries()) {
+    for (const [i, [id, packed, ending, labels]] of found.entries()) {
       const { atMs } = entries[from + i]!;
       const ended = shelf === 'ended' && (String(ending) === 'c' ? 'cancelled' : 'done');
       if (packed.length === 0 && !ended) yield undefined;
-      else yield glanceAt<Data>(String(id), ended || state, packed, atMs);
+      else yield glanceAt<Data>(String(id), ended || state, packed, atMs, labels);
     }
     from += looked;
   }
@@ -209,8 +209,10 @@ function glanceAt<Data>(
   state: JobState,
   packed: Buffer,
   atMs: number | undefined,
+  kept: Buffer,
 ): JobGlance<Data> {
-  const glance: JobGlance<Data> = { id, state, labels: {}, ...(atMs !== undefined && { atMs }) };
+  const labels = kept.length > 0 ? (JSON.parse(kept.toString()) as Record<string, string>) : {};
+  const glance: JobGlance<Data> = { id, state, labels, ...(atMs !== undefined && { atMs }) };
   if (packed.length === 0) return glance;
   const stored = unpackJob(packed);
   glance.payload = payloadOf(stored);

@@ -7,7 +7,7 @@
 // memory (LatencyTally) and adds its counts to the minute's hash once a second, so a job costs two additions.
 //
 // A result is stored as bytes: nothing for `undefined`, 'b' and the bytes for a Uint8Array, 'j' and JSON for the rest. In
-// the `results` hash one more letter stands before it: d for done, c for cancelled.
+// the `results` hash one more letter stands before it: d for done, c for cancelled. The labels of a job that ended lie beside it.
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseRef } from './chain.js';
 import { queueErrors } from './errors.js';
@@ -99,7 +99,7 @@ export interface MinuteStats {
 
 type LookReply = [
   ...[state: Buffer, packed: Buffer, dueMs: number, session: Buffer, token: Buffer, progress: Buffer],
-  ...[result: Buffer, detail: Buffer, refs: Buffer[], tries: Buffer[], logs: Buffer[]],
+  ...[result: Buffer, detail: Buffer, refs: Buffer[], tries: Buffer[], logs: Buffer[], labels: Buffer],
 ];
 
 /** Asks one partition after the other; the likeliest should come first. */
@@ -237,7 +237,7 @@ function bucketOf(ms: number): number {
 }
 
 function readView<Data, Result>(id: string, reply: LookReply): JobView<Data, Result> {
-  const [state, packed, dueMs, session, token, progress, result, detail, refs, tries, logs] = reply;
+  const [state, packed, dueMs, session, token, progress, result, detail, refs, tries, logs, labels] = reply;
   const attempts = tries.map((text) => decodeAttempt(text.toString()));
   const view: JobView<Data, Result> = {
     id,
@@ -245,7 +245,7 @@ function readView<Data, Result>(id: string, reply: LookReply): JobView<Data, Res
     waitsFor: refs.map((ref) => parseRef(ref.toString())).map(({ queue, id }) => ({ queue, id })),
     attempts,
     logs: logs.map(String),
-    labels: {},
+    labels: labels.length > 0 ? (JSON.parse(labels.toString()) as Record<string, string>) : {},
   };
   if (packed.length > 0) describeStored(view, packed);
   if (dueMs > 0) view.dueMs = dueMs;

@@ -124,7 +124,9 @@ test('a diamond over two queues with one and three partitions runs in order, and
   assert.equal(await orders.result('o17/finish', { timeoutMs: 10_000 }), 'left is there');
   assert.deepEqual([ran[0], ran.slice(1, 3).sort(), ran[3]], ['start', ['left', 'right'], 'finish']);
   await waitUntil('nothing of the chain is left', async () => {
-    return (await keysLeft()).every((key) => /:(ended|results|sessions|active:\S+|lanes:\S+)$/.test(key));
+    return (await keysLeft()).every((key) =>
+      /:(queues|ended|results|sessions|active:\S+|lanes:\S+)$/.test(key),
+    );
   });
 });
 
@@ -328,7 +330,9 @@ test('a chain whose maker dies after any step is completed by the sweep, and eve
   );
   assert.deepEqual(ran.toSorted(), expected.flat().toSorted());
   await waitUntil('nothing of the chains is left', async () => {
-    return (await keysLeft()).every((key) => /:(ended|results|sessions|active:\S+|lanes:\S+)$/.test(key));
+    return (await keysLeft()).every((key) =>
+      /:(queues|ended|results|sessions|active:\S+|lanes:\S+)$/.test(key),
+    );
   });
 });
 

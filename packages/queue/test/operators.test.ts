@@ -205,3 +205,24 @@ test('a group tells in which hours of the last day its letters died', async (t) 
     5,
   );
 });
+
+test('a job that ended is still known by its labels, as long as it is remembered', async (t) => {
+  const queue = bed.queue<string, string>(t);
+  queue.work((job) => `${job.data} is done`);
+  const labels = { tenant: 'a', owner: 'äda "x"' };
+  await queue.add('one', { id: 'one', labels });
+  await queue.add('two', { id: 'two' });
+  await queue.add('three', { id: 'three', labels, delayMs: hourMs });
+  await queue.cancel('three');
+  await eventually(async () => (await queue.job('two'))?.state === 'done');
+  assert.equal(await queue.result('one'), 'one is done');
+  assert.deepEqual((await queue.job('one'))!.labels, labels);
+  assert.deepEqual((await queue.job('two'))!.labels, {});
+  assert.deepEqual((await queue.job('three'))!.labels, labels);
+  const mine = await queue.browse({ where: (job) => job.labels['tenant'] === 'a' });
+  assert.deepEqual(mine.items.map(({ id }) => id).sort(), ['one', 'three']);
+  const { link, keys } = queue.partitions[0]!;
+  await link.call('ZADD', [keys.ended, 1, 'one', 1, 'two', 1, 'three']);
+  await queue.partitions[0]!.run('sweep', { limit: 100 });
+  assert.equal(await link.call('EXISTS', [keys.results]), 0, 'what is forgotten leaves nothing');
+});

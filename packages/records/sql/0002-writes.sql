@@ -89,7 +89,15 @@ BEGIN
   ON CONFLICT (object_key) DO NOTHING;
 END $$;
 
--- The id of a folder, made with all its parents if it is missing. NULL is the root.
+-- What is directly in a folder is not what it was, and no event of a document says so. For whoever keeps copies of lists.
+CREATE FUNCTION sluice_folder_changed(id text, drive drives, folder_path text, of_node uuid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM sluice_emit(id, 'repository.folders.changed', of_node,
+    jsonb_build_object('tenant', drive.tenant, 'drive', drive.name, 'path', folder_path));
+END $$;
+
+-- The id of a folder, made with all its parents if it is missing. NULL is the root. The highest folder that had to be made is told in
+-- the setting `sluice.made` for the rest of the transaction, and its parent's list in an event; the others have nobody who knew them.
 CREATE FUNCTION sluice_folder(drive drives, of_owner text, folder_path text) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
   found_id uuid;
@@ -97,6 +105,7 @@ DECLARE
   parent uuid;
   segments text[];
   so_far text;
+  has_made boolean := false;
 BEGIN
   IF folder_path = '' THEN RETURN NULL; END IF;
   SELECT id, type INTO found_id, found_type FROM nodes WHERE drive_id = drive.id AND path = folder_path;
@@ -110,7 +119,13 @@ BEGIN
       VALUES (gen_random_uuid(), drive.tenant, of_owner, drive.id, parent, 'FOLDER', segments[depth], so_far, 'ACTIVE', 1)
       ON CONFLICT (drive_id, path) DO NOTHING
       RETURNING id, type INTO found_id, found_type;
-      IF NOT FOUND THEN
+      IF FOUND THEN
+        IF NOT has_made THEN
+          has_made := true;
+          PERFORM set_config('sluice.made', so_far, true);
+          PERFORM sluice_folder_changed(found_id::text || ':made', drive, array_to_string(segments[1:depth - 1], '/'), found_id);
+        END IF;
+      ELSE
         -- Somebody made it at the same moment; this statement sees it.
         SELECT id, type INTO found_id, found_type FROM nodes WHERE drive_id = drive.id AND path = so_far;
       END IF;
@@ -312,7 +327,8 @@ BEGIN
   END IF;
   INSERT INTO uploads VALUES (upload.*);
   PERFORM sluice_upload_event(upload, drive.name, 'initiated');
-  RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false);
+  RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false,
+    'made', current_setting('sluice.made', true));
 END $$;
 
 -- The object is there and was verified: the node takes it over. Finds the node, or makes it again at its path if
@@ -435,7 +451,8 @@ BEGIN
     object_key = upload.object_key, result = upload.result WHERE id = upload.id;
   SELECT * INTO node FROM nodes WHERE id = upload.node_id;
   PERFORM sluice_completion_events(upload, node, drive.name, false);
-  RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false);
+  RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false,
+    'made', current_setting('sluice.made', true));
 END $$;
 
 -- Begin and activate at once, for a file whose object is already stored. The rows are written once, in their last state.
@@ -459,7 +476,8 @@ BEGIN
   INSERT INTO uploads VALUES (upload.*);
   SELECT * INTO node FROM nodes WHERE id = upload.node_id;
   PERFORM sluice_completion_events(upload, node, drive.name, true);
-  RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false);
+  RETURN jsonb_build_object('upload', to_jsonb(upload), 'node', to_jsonb(node), 'replayed', false,
+    'made', current_setting('sluice.made', true));
 END $$;
 
 -- The request was answered before. If it brought another object this time, nobody will ever refer to it.

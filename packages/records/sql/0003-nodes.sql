@@ -27,7 +27,7 @@ BEGIN
   END IF;
   made := sluice_folder(drive, p->>'owner', full_path);
   UPDATE nodes SET metadata = coalesce(p->'metadata', metadata) WHERE id = made RETURNING * INTO folder;
-  RETURN jsonb_build_object('node', to_jsonb(folder), 'created', true);
+  RETURN jsonb_build_object('node', to_jsonb(folder), 'created', true, 'made', current_setting('sluice.made', true));
 END $$;
 
 -- Everything below a folder changes its path in the same transaction; open uploads below it follow.
@@ -38,7 +38,7 @@ DECLARE
   parent nodes;
   new_path text;
   longest integer;
-  drive_name text;
+  drive drives;
 BEGIN
   SELECT * INTO before FROM nodes WHERE id = (p->>'id')::uuid AND tenant = p->>'tenant';
   IF FOUND THEN
@@ -76,10 +76,14 @@ BEGIN
   UPDATE uploads SET path = moved.path FROM nodes moved
     WHERE uploads.status = 'OPEN' AND uploads.node_id = moved.id AND uploads.drive_id = node.drive_id
       AND (moved.id = node.id OR (moved.path >= new_path || '/' AND moved.path < new_path || '0'));
+  SELECT * INTO drive FROM drives WHERE id = node.drive_id;
   IF node.version > 0 THEN
-    SELECT name INTO drive_name FROM drives WHERE id = node.drive_id;
     PERFORM sluice_emit(node.id::text || ':' || node.version || ':updated', 'repository.documents.updated', node.id,
-      sluice_describe(node, drive_name) || jsonb_build_object('previousPath', before.path));
+      sluice_describe(node, drive.name) || jsonb_build_object('previousPath', before.path));
+  ELSE
+    -- It is in lists all the same, and may be moved often without getting a version.
+    PERFORM sluice_folder_changed(gen_random_uuid()::text || ':left', drive, sluice_parent_path(before.path), node.id);
+    PERFORM sluice_folder_changed(gen_random_uuid()::text || ':entered', drive, sluice_parent_path(node.path), node.id);
   END IF;
   RETURN jsonb_build_object('node', to_jsonb(node), 'changed', true);
 END $$;
@@ -136,6 +140,8 @@ BEGIN
     IF gone.version > 0 AND (gone.type = 'FILE' OR gone.id = top.id) THEN
       PERFORM sluice_emit(gone.id::text || ':' || gone.version || ':deleted', 'repository.documents.deleted', gone.id,
         sluice_describe(gone, drive.name));
+    ELSIF gone.id = top.id THEN
+      PERFORM sluice_folder_changed(gone.id::text || ':gone', drive, sluice_parent_path(gone.path), gone.id);
     END IF;
   END LOOP;
   IF files > 0 THEN PERFORM sluice_use(drive.tenant, -bytes, -files); END IF;

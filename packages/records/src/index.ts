@@ -1,6 +1,6 @@
 // @sluice/records: the system of record in PostgreSQL: drives, nodes, uploads, outbox, keys, audit log.
 export { openRecords, Records, type RecordsOptions } from './records.js';
-export type { Change, OnChange } from './changes.js';
+export { folderOf, type Change, type OnChange } from './changes.js';
 export { recordsErrors, type RecordsErrorCode } from './errors.js';
 export { checkName, checkPath, MAX_NAME_BYTES, MAX_PATH_BYTES } from './names.js';
 export {

@@ -5,7 +5,7 @@
  * from the store and then forgets them; should it die in between, it finds them again.
  */
 import { sql } from 'kysely';
-import type { OnChange } from './changes.js';
+import { foldersOf, type OnChange } from './changes.js';
 import type { Database } from './database.js';
 import { pageSize } from './drives.js';
 import { recordsErrors } from './errors.js';
@@ -64,6 +64,13 @@ export interface Deletion {
   objectKeys: string[];
 }
 
+interface CreatedFolder {
+  node: NodeRow;
+  created: boolean;
+  /** The highest folder that this call made; another may have made it at the same moment. */
+  made?: string | null;
+}
+
 /** Where it was. */
 interface Gone {
   path: string;
@@ -111,13 +118,19 @@ export class Nodes {
 
   /** Makes a folder and the folders above it; one that is there already is returned as it is. */
   async createFolder(folder: CreateFolder): Promise<{ node: NodeRecord; created: boolean }> {
-    const answer = await this.database.call<{ node: NodeRow; created: boolean }>('sluice_create_folder', {
-      tenant: folder.tenant,
-      drive: folder.drive.normalize('NFC'),
+    const { tenant } = folder;
+    const drive = folder.drive.normalize('NFC');
+    const answer = await this.database.call<CreatedFolder>('sluice_create_folder', {
+      tenant,
+      drive,
       owner: checkOptionalText('owner', folder.owner),
       metadata: checkMetadata(folder.metadata),
       ...checkPlace(folder),
     });
+    if (answer.made) this.nudge();
+    // One that was there may have been made by an earlier attempt of the same call.
+    const folders = foldersOf(answer.made ?? answer.node.path, undefined, !answer.made);
+    await this.onChange({ what: 'lists', tenant, drive, folders });
     return { node: toNode(answer.node), created: answer.created };
   }
 
@@ -131,10 +144,9 @@ export class Nodes {
       ...(parentId !== undefined && { parentId }),
       ...(name !== undefined && { name: checkName(name) }),
     });
-    if (answer.changed) {
-      this.nudge();
-      await this.onChange({ what: 'tree', tenant, nodeId: id });
-    }
+    if (answer.changed) this.nudge();
+    // Also when nothing is left to do: an earlier attempt may have done it, and its answer was lost.
+    await this.onChange({ what: 'tree', tenant, nodeId: id });
     return { node: toNode(answer.node), changed: answer.changed };
   }
 
@@ -163,11 +175,10 @@ export class Nodes {
         ...(ifMatch && { ifMatch }),
       },
     );
-    if (deletion.deleted > 0) {
-      this.nudge();
-      if (isFolder) await this.onChange({ what: 'tree', tenant, nodeId: id });
-      else await this.onChange({ what: 'file', tenant, drive, nodeId: id, path });
-    }
+    if (deletion.deleted > 0) this.nudge();
+    // Nothing to delete: an earlier attempt may have done it, and its answer was lost.
+    if (deletion.deleted === 0 || isFolder) await this.onChange({ what: 'tree', tenant, nodeId: id });
+    else await this.onChange({ what: 'file', tenant, drive, nodeId: id, path });
     return deletion;
   }
 

@@ -64,6 +64,13 @@ export class Records {
     await this.database.query('check', 'SELECT 1', [], { deadlineMs: CHECK_LIMIT_MS });
   }
 
+  /** What time it is there, whatever transaction is under way. */
+  async nowMs(): Promise<number> {
+    const statement = 'SELECT round(extract(epoch FROM clock_timestamp()) * 1000)::text AS now';
+    const [row] = await this.database.query('now', statement, [], { deadlineMs: CHECK_LIMIT_MS });
+    return Number((row as { now: string }).now);
+  }
+
   async close(): Promise<void> {
     await this.outbox.close();
     await this.database.close();

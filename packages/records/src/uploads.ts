@@ -9,7 +9,7 @@
  * first one. Who completes an upload raises its fence first; from then on an activation with an older fence is refused.
  */
 import { sql } from 'kysely';
-import type { OnChange } from './changes.js';
+import { foldersOf, type OnChange } from './changes.js';
 import type { Database } from './database.js';
 import type { Drives } from './drives.js';
 import { recordsErrors } from './errors.js';
@@ -111,6 +111,8 @@ interface Answer {
   upload: UploadRow;
   node: NodeRow | null;
   replayed: boolean;
+  /** The highest folder that had to be made. */
+  made?: string | null;
 }
 
 export class Uploads {
@@ -128,6 +130,13 @@ export class Uploads {
       declaredSha256: checkOptionalText('sha256', upload.sha256),
     });
     this.nudge();
+    const { node, made, replayed } = answer;
+    // A file that is to be replaced is in its lists as it was.
+    if (node?.version === 0 || made || replayed) {
+      const folders = foldersOf(answer.upload.path, made, replayed);
+      const { tenant } = answer.upload;
+      await this.onChange({ what: 'lists', tenant, drive: upload.drive.normalize('NFC'), folders });
+    }
     return begun(answer);
   }
 
@@ -183,14 +192,15 @@ export class Uploads {
   /** A repetition is told as well: whoever was first may have died before it could tell. */
   private async told(answer: Answer, driveName?: string): Promise<Activated> {
     this.nudge();
-    const { node } = answer;
+    const { node, made, replayed } = answer;
     if (node !== null) {
       const { tenant, id: nodeId, path } = node;
       const drive = driveName ?? (await this.drives.nameOf(tenant, node.drive_id).catch(() => undefined));
+      const [, ...folders] = foldersOf(path, made, replayed);
       await this.onChange(
         drive === undefined
           ? { what: 'tree', tenant, nodeId }
-          : { what: 'file', tenant, drive, nodeId, path },
+          : { what: 'file', tenant, drive, nodeId, path, ...(folders.length > 0 && { folders }) },
       );
     }
     return activated(answer);
@@ -200,8 +210,20 @@ export class Uploads {
   async end({ id, status, reason }: EndUpload): Promise<{ changed: boolean; upload: UploadRecord }> {
     const argument = { id, status, reason: cleanReason(reason) };
     const answer = await this.database.call<{ changed: boolean; upload: UploadRow }>('sluice_end', argument);
-    if (answer.changed) this.nudge();
+    if (answer.changed) {
+      this.nudge();
+      await this.tellEnded(answer.upload);
+    }
     return { changed: answer.changed, upload: toUpload(answer.upload) };
+  }
+
+  private async tellEnded({ tenant, drive_id: driveId, node_id: nodeId, path }: UploadRow): Promise<void> {
+    const drive = await this.drives.nameOf(tenant, driveId).catch(() => undefined);
+    await this.onChange(
+      drive === undefined
+        ? { what: 'tree', tenant, nodeId }
+        : { what: 'lists', tenant, drive, folders: foldersOf(path, undefined) },
+    );
   }
 
   /** Of a file that was to be stored at once and never was: nobody can store it under this id any more. */

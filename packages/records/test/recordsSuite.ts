@@ -62,10 +62,12 @@ export function recordsSuite(
 
     const object = { size: 10, etag: '"e"', contentType: 'text/plain' };
 
-    async function eventsOf(tenant: string): Promise<Record<string, unknown>[]> {
+    /** Of uploads, documents and drives; what is told for the sake of lists only is asked for by itself. */
+    async function eventsOf(tenant: string, ofFolders = false): Promise<Record<string, unknown>[]> {
       const sql = `SELECT payload FROM outbox WHERE payload->>'tenant' = $1 ORDER BY seq`;
       const rows = await server.query(sql, [tenant], url);
-      return rows.map(({ payload }) => payload as Record<string, unknown>);
+      const events = rows.map(({ payload }) => payload as Record<string, unknown>);
+      return events.filter(({ type }) => (type === 'repository.folders.changed') === ofFolders);
     }
 
     const idsOf = (events: Record<string, unknown>[]): string[] =>
@@ -660,7 +662,8 @@ export function recordsSuite(
       const since = async (): Promise<Change[]> => told.splice(0);
       const { node } = await telling.uploads.storeWhole(whole(tenant, 'in/a.txt'));
       const file = { what: 'file', tenant, drive: DRIVE, nodeId: node!.id, path: 'in/a.txt' };
-      assert.deepEqual(await since(), [file]);
+      // The folder was made for it, and the list above shows that.
+      assert.deepEqual(await since(), [{ ...file, folders: [''] }]);
 
       const again = beginning(tenant, 'in/a.txt');
       await telling.uploads.begin(again);
@@ -671,7 +674,7 @@ export function recordsSuite(
       assert.deepEqual(await since(), [file]);
       // Whoever repeats it may be the one who died before it could tell.
       await telling.uploads.activate(activation);
-      assert.deepEqual(await since(), [file]);
+      assert.deepEqual(await since(), [{ ...file, folders: [''] }]);
 
       await telling.nodes.move({ tenant, id: node!.id, name: 'b.txt' });
       assert.deepEqual(await since(), [{ what: 'tree', tenant, nodeId: node!.id }]);
@@ -695,6 +698,47 @@ export function recordsSuite(
           'drives.deleted undefined',
         ],
       );
+      await telling.close();
+    });
+
+    test('every change of a list that no document tells of is told, and is in the outbox', async () => {
+      const told: Change[] = [];
+      const onChange = async (change: Change) => void told.push(change);
+      const telling = await openRecords({ url, poolSize: 2, onChange });
+      const tenant = await newDrive();
+      const lists = (...folders: string[]) => ({ what: 'lists', tenant, drive: DRIVE, folders });
+      const since = (): Change[] => told.splice(0);
+      const inOutbox: string[] = [];
+      const toldLater = async (...folders: string[]) => {
+        inOutbox.push(...folders);
+        assert.deepEqual(
+          (await eventsOf(tenant, true)).map(({ path }) => path),
+          inOutbox,
+        );
+      };
+
+      await telling.nodes.createFolder({ tenant, drive: DRIVE, path: 'a/b' });
+      assert.deepEqual(since(), [lists('')]);
+      await toldLater('');
+      await telling.nodes.createFolder({ tenant, drive: DRIVE, path: 'a/b/c/d' });
+      assert.deepEqual(since(), [lists('a/b')]);
+      await toldLater('a/b');
+      // There already: an earlier attempt may have made it.
+      await telling.nodes.createFolder({ tenant, drive: DRIVE, path: 'a/b' });
+      assert.deepEqual(since(), [lists('a', '')]);
+
+      const upload = beginning(tenant, 'a/x/file');
+      const { node } = await telling.uploads.begin(upload);
+      assert.deepEqual(since(), [lists('a/x', 'a')]);
+      await toldLater('a');
+      await telling.uploads.end({ id: upload.id, status: 'FAILED', reason: 'r' });
+      assert.deepEqual(since(), [lists('a/x')]);
+      await telling.nodes.move({ tenant, id: node!.id, parentId: null });
+      assert.deepEqual(since(), [{ what: 'tree', tenant, nodeId: node!.id }]);
+      await toldLater('a/x', '');
+      await telling.nodes.delete({ tenant, id: node!.id });
+      assert.deepEqual(since(), [{ what: 'file', tenant, drive: DRIVE, nodeId: node!.id, path: 'file' }]);
+      await toldLater('');
       await telling.close();
     });
 

@@ -20,14 +20,18 @@ export interface Auditing {
   trustProxy?: boolean;
 }
 
-export async function audited(auditing: Auditing, route: Route, call: Omit<Call, 'note'>): Promise<unknown> {
-  if (!route.audit) return route.handle({ ...call, note: () => {} });
+export async function audited(
+  auditing: Auditing,
+  route: Route,
+  action: string,
+  call: Call,
+): Promise<unknown> {
   const { records, logger } = auditing;
   const details: AuditDetails = {};
   const noting: Call = { ...call, note: (more) => add(details, more) };
   const row = await records.audit.begin({
     tenant: tenantOf(route, noting),
-    action: route.audit,
+    action,
     target: writable(Object.values(call.params).join('/'), longestTarget),
     ...actorOf(call.principal),
     ...whereOf(auditing, call.request),

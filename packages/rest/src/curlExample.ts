@@ -12,6 +12,8 @@ const usual: Record<string, string> = {
   name: 'archive',
   tenant: 'acme',
   role: 'viewer',
+  url: 'https://example.com/hook',
+  topics: 'jobs.dead',
 };
 
 export function curlExample(method: string, path: string, operation: Operation): string {

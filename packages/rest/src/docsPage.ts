@@ -123,6 +123,11 @@ export SLUICE_KEY=…</code></pre>
           </li>
           <li>Refusals have a <a href="#errors">stable code</a> and say what to do.</li>
           <li><code>Retry-After</code> tells when coming back helps.</li>
+          <li>Every answer has an <code>X-Request-Id</code>, by which the log knows it.</li>
+          <li>
+            A browser <a href="#group-session">signs in</a> and has a cookie; to change anything it also sends
+            <code>X-Sluice-CSRF</code>.
+          </li>
           <li>A parameter that is given twice is refused, and so is a field that nobody knows.</li>
         </ul>
       </div>
@@ -250,6 +255,7 @@ function errors({ 'x-error-codes': codes }: ApiDocument): Html {
       message: 'what is wrong, and what to do',
       retryable: false,
       details: {},
+      requestId: '…',
     },
   };
   return html`<section id="errors">

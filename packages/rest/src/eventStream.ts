@@ -21,6 +21,8 @@ export class EventStream {
       'Cache-Control': 'no-store',
       'X-Accel-Buffering': 'no',
     });
+    // The client knows that it is connected before there is anything to tell.
+    this.#raw.flushHeaders();
     this.#alive = setInterval(() => this.#write(': still here\n\n'), quietMs);
     this.#raw.once('close', () => {
       clearInterval(this.#alive);
@@ -31,6 +33,11 @@ export class EventStream {
   send(event: string, data: unknown, id?: string | number): void {
     const line = id === undefined ? '' : `id: ${id}\n`;
     this.#write(`event: ${event}\n${line}data: ${JSON.stringify(data)}\n\n`);
+  }
+
+  /** Says where the stream begins: whoever is cut off before the first event comes back with this id, and has missed nothing. */
+  begin(id: string | number): void {
+    this.#write(`id: ${id}\n\n`);
   }
 
   end(): void {

@@ -1,7 +1,7 @@
 // What every answer has, whoever gives it: the id of its request, and what keeps a browser from doing with it what nobody meant.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 const sane = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
 
@@ -35,7 +35,12 @@ export const pageHeaders = {
 
 /** For the routes that are declared in this scope. */
 export function markAnswers(server: FastifyInstance): void {
-  server.addHook('onRequest', async (request, reply) => {
-    reply.headers(answerHeaders).header('X-Request-Id', request.id);
+  server.addHook('onRequest', (request, reply, done) => {
+    markAnswer(request, reply);
+    done();
   });
+}
+
+export function markAnswer({ id }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return reply.headers(answerHeaders).header('X-Request-Id', id);
 }

@@ -1,5 +1,5 @@
 // @sluice/rest: the HTTP interface: uploads, files, nodes, drives, tokens and links.
-export { notFound, rest, routes } from './rest.js';
+export { notFound, refuse, rest, routes } from './rest.js';
 export type { RestOptions } from './rest.js';
 export { answerHeaders, markAnswers, pageHeaders, requestIdOf } from './everyAnswer.js';
 export { EventStream } from './eventStream.js';

@@ -42,8 +42,8 @@ export const nodeRoutes: Route[] = [
         throw restErrors.REQUEST_INVALID({ reason: `limit must be a whole number from 1 to ${largestPage}` });
       const page = { limit, ...(after !== undefined && { after: checkName(after) }) };
       const { tenant } = principal;
-      await needFolder(parts, tenant, drive, parent);
-      const nodes = await parts.records.nodes.list(tenant, drive, parent ?? null, page);
+      const folder = await needFolder(parts, tenant, drive, parent);
+      const nodes = await parts.reads.list(tenant, drive, folder, page);
       const next = nodes.length === limit ? nodes.at(-1)!.name : null;
       return { nodes: nodes.map(nodeView), next };
     },
@@ -206,13 +206,14 @@ async function needFolder(
   tenant: string,
   driveName: string,
   parent: string | undefined,
-): Promise<void> {
+): Promise<NodeRecord | undefined> {
   const drive = await reads.drive(tenant, checkName(driveName));
   if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveName });
-  if (parent === undefined) return;
+  if (parent === undefined) return undefined;
   const folder = await reads.node(tenant, parent);
   if (folder?.driveId !== drive.id) throw recordsErrors.NODE_NOT_FOUND({ node: parent.slice(0, 80) });
   if (folder.type !== 'FOLDER') throw recordsErrors.NOT_A_FOLDER({ path: folder.path });
+  return folder;
 }
 
 async function linkedNode(parts: Call['parts'], tenant: string, link: NewLink): Promise<NodeRecord> {

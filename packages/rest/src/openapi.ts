@@ -72,7 +72,8 @@ export function openApi(routes: readonly Route[], version: string): ApiDocument 
     info: {
       title: 'Sluice',
       version,
-      description: 'Takes files in, keeps them, serves them, and loses nothing on the way.',
+      description:
+        'Takes files in, keeps them, works on them, serves what came out, and loses nothing on the way.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'This server.' }],

@@ -2,7 +2,7 @@
 // at little cost. Never the query, which may hold the signature of a link, and never a header.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Principal } from '@sluice/access';
-import type { Logger } from '@sluice/base';
+import { writes, type Logger } from '@sluice/base';
 import { addressOf } from './address.js';
 import { pathOf } from './request.js';
 import type { Route } from './route.js';
@@ -12,10 +12,13 @@ export type Admitted = FastifyRequest & { principal?: Principal; declared?: Rout
 const refusals = new Set([401, 403, 429]);
 
 export function logRequests(server: FastifyInstance, logger: Logger, trustProxy: boolean | undefined): void {
-  server.addHook('onResponse', async (request: Admitted, reply) => {
+  const isDebugging = writes(logger, 'debug');
+  server.addHook('onResponse', (request: Admitted, reply, done) => {
+    done();
     const { principal, declared } = request;
     const status = reply.statusCode;
     const isRemarkable = refusals.has(status) || Boolean(declared?.audit);
+    if (!isRemarkable && !isDebugging) return;
     const fields = {
       requestId: request.id,
       method: request.method,

@@ -8,9 +8,10 @@ import { audited } from './audited.js';
 import { auditRoutes } from './auditRoutes.js';
 import { answerEarly, answerExpectations, goOn, isUnread } from './body.js';
 import { docsHeaders, docsPage } from './docsPage.js';
+import { clockRoutes } from './clockRoutes.js';
 import { driveRoutes } from './driveRoutes.js';
 import { answerFor, identified, restErrors } from './errors.js';
-import { answerHeaders, markAnswers } from './everyAnswer.js';
+import { markAnswer } from './everyAnswer.js';
 import { fileRoutes } from './fileRoutes.js';
 import { keyRoutes } from './keyRoutes.js';
 import { nodeRoutes } from './nodeRoutes.js';
@@ -18,7 +19,7 @@ import { openApi } from './openapi.js';
 import { checkHost, checkOrigin, type OriginOptions } from './origin.js';
 import { pathOf, singleValues } from './request.js';
 import { logRequests, type Admitted } from './requestLog.js';
-import type { RestParts, Route } from './route.js';
+import type { Call, RestParts, Route } from './route.js';
 import { isSecure, sessionRoutes } from './sessionRoutes.js';
 import { uploadRoutes } from './uploadRoutes.js';
 import { verificationRoutes } from './verificationRoutes.js';
@@ -39,6 +40,7 @@ export const routes: readonly Route[] = [
   ...fileRoutes,
   ...nodeRoutes,
   ...driveRoutes,
+  ...clockRoutes,
   ...sessionRoutes,
   ...keyRoutes,
   ...auditRoutes,
@@ -60,7 +62,6 @@ export async function serve(
   const origin: OriginOptions = { access: options.access, origins: options.origins ?? [] };
   const parts: RestOptions & Admission = { ...options, limits: new RateLimits(options.rates) };
   answerExpectations(server.server);
-  markAnswers(server);
   logRequests(server, logger, options.trustProxy);
   server.setErrorHandler((error, request, reply) => {
     if (isSluiceError(error, 'SESSION_ENDED'))
@@ -68,6 +69,7 @@ export async function serve(
     refuse(logger, refusalOf(parts, error, request), request, reply);
   });
   server.addHook('onRequest', async (request, reply) => {
+    markAnswer(request, reply);
     checkHost(origin, request);
     checkOrigin(origin, request, reply);
   });
@@ -109,17 +111,22 @@ function declare(server: FastifyInstance, parts: RestOptions & Admission, route:
         goOn(request.raw);
       },
     }),
-    handler: (request: Admitted, reply) =>
-      audited(parts, route, {
+    handler: (request: Admitted, reply) => {
+      const call: Call = {
         request,
         reply,
         parts,
         principal: request.principal!,
         params: request.params as Record<string, string>,
         query: singleValues(request.query),
-      }),
+        note: noteNothing,
+      };
+      return route.audit ? audited(parts, route, route.audit, call) : route.handle(call);
+    },
   });
 }
+
+function noteNothing(): void {}
 
 /** Many clients say "JSON" and then send nothing; where a body is needed its schema asks for it. */
 function takeEmptyJson(server: FastifyInstance): void {
@@ -169,5 +176,5 @@ function shapeOf({ url }: Route): RegExp {
 export function notFound(request: FastifyRequest, reply: FastifyReply): void {
   const missing = restErrors.ROUTE_NOT_FOUND({ method: request.method, path: pathOf(request) });
   const { status, body } = identified(answerFor(missing), request.id);
-  void reply.headers(answerHeaders).header('X-Request-Id', request.id).code(status).send(body);
+  void markAnswer(request, reply).code(status).send(body);
 }

@@ -4,7 +4,7 @@ import type { FastifyError, FastifyReply, FastifyRequest, FastifyServerOptions }
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { answerFor, identified, restErrors, type Answer } from './errors.js';
-import { answerHeaders, requestIdOf } from './everyAnswer.js';
+import { markAnswer, requestIdOf } from './everyAnswer.js';
 
 /** Of JSON; files are not limited here. */
 const largestJsonBytes = 1_048_576;
@@ -19,13 +19,15 @@ export const serverOptions = {
   /** An address that cannot be decoded. */
   frameworkErrors: (error: FastifyError, request: unknown, reply: unknown) => {
     const reason = 'the address is not properly percent-encoded, or one of its names is too long';
-    const { id } = request as FastifyRequest;
+    const asked = request as FastifyRequest;
     const answer =
       error.statusCode === 400 || error.statusCode === 414
         ? answerFor(restErrors.REQUEST_INVALID({ reason }))
         : answerFor(error);
-    const { status, body } = identified(answer, id);
-    void (reply as FastifyReply).headers(answerHeaders).header('X-Request-Id', id).code(status).send(body);
+    const { status, body } = identified(answer, asked.id);
+    void markAnswer(asked, reply as FastifyReply)
+      .code(status)
+      .send(body);
   },
   /** What is no HTTP, or too much of it. */
   clientErrorHandler: answerSocket,

@@ -178,3 +178,11 @@ test('a connection is used again after a refusal whose body was read', async () 
   const text = await converse(api.url, [bad, bad, bad], 10_000, /(HTTP\/1\.1 400 [^]*){3}/);
   assert.equal(text.match(/HTTP\/1\.1 400 /g)?.length, 3);
 });
+
+test('the clocks of the server and of PostgreSQL are told side by side', async () => {
+  const { status, body } = await api.call('GET', '/v1/clocks');
+  assert.equal(status, 200);
+  assert.ok(Math.abs(Number(body.serverMs) - Date.now()) < 60_000);
+  // Both run on this machine.
+  assert.ok(Math.abs(Number(body.sqlMs) - Number(body.serverMs)) <= Number(body.tookMs) + 1_000);
+});

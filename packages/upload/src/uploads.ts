@@ -42,6 +42,8 @@ export interface UploadsOptions {
   logger?: Logger;
   /** How many jobs run here at once. */
   workers?: number;
+  /** The trace of a request travels with the jobs that it makes. */
+  tracing?: boolean;
 }
 
 export const defaultSettings: Settings = {
@@ -101,6 +103,7 @@ export class Uploads {
         prefix: settings.prefix,
         attempts,
         backoff,
+        ...(options.tracing && { tracing: true }),
         logger,
       }),
       partitions: new Partitions(redis, settings.prefix, settings.partitions),

@@ -92,10 +92,9 @@ export function keysOf(state: State): Map<string, KeyContents> {
     'ended',
     mapValues(state.ended, ({ until }) => until),
   );
-  hash(
-    'results',
-    mapValues(state.ended, ({ result }) => result),
-  );
+  const results = mapValues(state.ended, ({ result }): Foretold => result);
+  for (const [id, { labels }] of state.ended) if (labels !== undefined) results.set(`#${id}`, labels);
+  hash('results', results);
   hash('progress', state.progress);
   for (const [id, { lines, ends }] of state.logs) list(`logs:${id}`, lines, ends);
   for (const [id, entries] of state.tries) list(`tries:${id}`, entries);

@@ -678,7 +678,8 @@ export class Model extends Claiming {
     const traces = [this.tries.get(id) ?? [], this.logs.get(id)?.lines ?? []];
     if (!job) {
       if (state === '') return [''];
-      return [state, '', 0, '', '', report, this.ended.get(id)?.result ?? 'c', '', [], ...traces];
+      const { result = 'c', labels = '' } = this.ended.get(id) ?? {};
+      return [state, '', 0, '', '', report, result, '', [], ...traces, labels];
     }
     const due = state === 'delayed' ? this.delayed.get(id)! : 0;
     const holder = this.holderOf(id);
@@ -686,7 +687,7 @@ export class Model extends Claiming {
     const refs = new Map([...(this.blocked.get(id)?.refs ?? [])].map((ref) => [ref, '']));
     const detail = this.dead.get(id)?.detail ?? '';
     const head = [state, packedOf(job), due, holder?.name ?? '', holder?.active.get(id) ?? '', report, ''];
-    return [...head, detail, [...refs.keys()].sort(compareText), ...traces];
+    return [...head, detail, [...refs.keys()].sort(compareText), ...traces, ''];
   }
 
   count(now: Moment): Foretold {

@@ -78,6 +78,7 @@ export interface ItemDraw {
   group: number;
   unique: number;
   window: boolean;
+  labelled: boolean;
   when: number;
 }
 
@@ -88,6 +89,7 @@ export const itemDraw = fc.record<ItemDraw>({
   group: fc.nat(7),
   unique: fc.nat(8),
   window: fc.boolean(),
+  labelled: fc.boolean(),
   when: fc.nat(7),
 });
 
@@ -101,6 +103,7 @@ export function drawnItem(world: World, draw: ItemDraw): NewItem {
     ...(own !== undefined && { w: rememberOwnMs }),
     ...(group !== undefined && { g: group }),
     ...(unique !== undefined && { u: unique, ...(windowMs !== undefined && { uw: windowMs }) }),
+    ...(draw.labelled && { m: { tenant: 'a' } }),
   };
   const text = Object.keys(options).length > 0 ? toWire(JSON.stringify(options)) : '';
   const flags = (text === '' ? 0 : flag.settles) | (group === undefined ? 0 : flag.grouped);

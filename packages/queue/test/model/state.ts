@@ -150,7 +150,7 @@ export class State {
   dependents = new Map<string, string[]>();
   chained: { target: string; id: string; outcome: string }[] = [];
   chains = new Map<string, { kept: Moment; spec: string; due: Moment }>();
-  ended = new Map<string, { until: Moment; result: string }>();
+  ended = new Map<string, { until: Moment; result: string; labels: string | undefined }>();
   progress = new Map<string, string>();
   logs = new Map<string, { lines: string[]; ends: boolean }>();
   tries = new Map<string, Foretold[]>();
@@ -389,7 +389,9 @@ export class State {
     const window = Math.max(keepMs, optionsOf(job).w ?? 0);
     const logs = this.logs.get(id);
     if (window > 0) {
-      this.ended.set(id, { until: now.plus(window), result: outcome[0]! + result });
+      const { m } = optionsOf(job);
+      const labels = m === undefined ? undefined : toWire(JSON.stringify(m));
+      this.ended.set(id, { until: now.plus(window), result: outcome[0]! + result, labels });
       if (logs) logs.ends = true;
     } else {
       this.logs.delete(id);
