@@ -33,27 +33,20 @@ export async function startFiles(options: FilesOptions): Promise<void> {
 }
 
 async function send({ url, key, signal }: FilesOptions): Promise<void> {
-  const size = Math.floor(between(2, 24)) * mebibyte;
-  const task = upload(slowly(size), {
+  const size = Math.floor(between(4, 24)) * mebibyte;
+  const task = upload(new Uint8Array(randomBytes(size)), {
     ...{ url, drive: 'main', path: `demo/${oneOf(names)}`, signal, resume: false },
+    ...{ chunkSize: mebibyte, parallel: 4, fetch: slowly },
     ...(key !== undefined && { key }),
   });
   await task.done;
 }
 
-/** A line that carries about a mebibyte per second. */
-function slowly(size: number): ReadableStream<Uint8Array> {
-  let left = size;
-  const piece = randomBytes(256 * 1_024);
-  return new ReadableStream({
-    pull: async (controller) => {
-      await sleep(between(100, 400));
-      controller.enqueue(new Uint8Array(piece.subarray(0, Math.min(left, piece.length))));
-      left -= piece.length;
-      if (left <= 0) controller.close();
-    },
-  });
-}
+/** A line that carries about a mebibyte per second, and not always in order. */
+const slowly: typeof fetch = async (input, init) => {
+  if (init?.method === 'PUT') await sleep(between(500, 6_000));
+  return fetch(input, init);
+};
 
 async function read({ url, key, signal }: FilesOptions): Promise<void> {
   const headers: Record<string, string> = key === undefined ? {} : { 'X-Sluice-Key': key };

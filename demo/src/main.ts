@@ -21,11 +21,12 @@ if (typeof config === 'string') {
   console.log('Ended; what was made stays.');
 }
 
-/** Each problem once: a demo that complains four times a second helps nobody. */
+/** Each kind of problem once: a demo that complains four times a second helps nobody. */
 function tell(error: unknown): void {
   const text = error instanceof Error ? error.message : String(error);
   const cause = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  if (told.has(text)) return;
-  told.add(text);
+  const kind = (error as { code?: string }).code ?? text;
+  if (told.has(kind)) return;
+  told.add(kind);
   console.error(`demo: ${text}${cause}`);
 }

@@ -107,7 +107,7 @@ function add(queue: Queue<Data>, kind: Kind): Promise<unknown> {
     backoff: { type: 'exponential', delayMs: 15_000 },
     labels: { tenant: 'default', owner: oneOf(customers) },
     ...(happens(0.1) && { priority: 1 }),
-    ...(happens(0.05) && { delayMs: between(10_000, 120_000) }),
+    ...(happens(0.05) && { delayMs: Math.round(between(10_000, 120_000)) }),
     ...(happens(0.2) && { keepResultMs: 600_000 }),
   });
 }

@@ -49,7 +49,7 @@ export const pages: readonly PageEntry[] = [
     title: 'Retries',
     group: 'Work',
     letter: 'r',
-    count: ({ retries }) => ({ value: retries.waiting }),
+    count: ({ retries }) => ({ value: retries.count }),
     load: () => import('./pages/retries.js'),
   },
   {

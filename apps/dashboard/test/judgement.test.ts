@@ -4,28 +4,30 @@ import { test } from 'node:test';
 import { together } from '../src/data/history.js';
 import { gapsOf } from '../src/ranges.js';
 import { rank } from '../src/severity.js';
-import { judge } from '../src/targets.js';
+import { describeTarget } from '../src/targets.js';
 
-const nothing = { letters: 0, hour: null, groups: [], cache: null, nowMs: 0 };
-
-test('without any figures no target is missed and most are not judged', () => {
-  const judged = judge(nothing);
-  assert.deepEqual(
-    judged.filter(({ met }) => met === false),
-    [],
+test('a target says in words what it should be and what it is', () => {
+  const row = { about: '', state: 'ok', since: null, raisedAt: null, link: '/', met: true };
+  const described = (
+    name: string,
+    keep: 'below' | 'above',
+    limit: number,
+    unit: string,
+    value: number | null,
+  ) => Object.values(describeTarget({ ...row, name, keep, limit, unit, value })).join(' | ');
+  assert.equal(described('deadLetters', 'below', 50, 'count', 23), 'Dead letters | less than 50 | 23');
+  assert.equal(
+    described('oldestDeadLetter', 'below', 86_400, 'seconds', 9_000),
+    'Oldest dead letter | less than 1 d | 2 h 30 min',
   );
-  assert.equal(judged.find(({ title }) => title === 'Cache hits')!.met, null);
-});
-
-test('targets are judged by the figures of the last hour', () => {
-  const met = (hour: { done: number; failed: number; died: number }, title: string): boolean | null =>
-    judge({ ...nothing, hour }).find((target) => target.title === title)!.met;
-  assert.equal(met({ done: 95, failed: 0, died: 5 }, 'Permanent failures'), false);
-  assert.equal(met({ done: 96, failed: 0, died: 4 }, 'Permanent failures'), true);
-  assert.equal(met({ done: 10, failed: 20, died: 0 }, 'Retries per job'), false);
-  assert.equal(met({ done: 10, failed: 90, died: 11 }, 'Retries that help'), false);
-  assert.equal(judge({ ...nothing, letters: 50 })[0]!.met, false);
-  assert.equal(judge({ ...nothing, letters: 49 })[0]!.met, true);
+  assert.equal(
+    described('permanentFailures', 'below', 0.05, 'share', 0.0021),
+    'Permanent failures | less than 5.0 % | 0.2 %',
+  );
+  assert.equal(
+    described('queueWaitTime', 'below', 1.5, 'count', null),
+    'Queue wait time | less than 1.5 | –',
+  );
 });
 
 test('what is broken comes before what is a warning, and what is unknown counts as broken', () => {

@@ -1,5 +1,6 @@
 /** What a stand-in for the server answers: an empty installation, a busy one, a broken one. All figures are made up, and hostile texts are among them. */
 import type {
+  AlertRow,
   CacheFamily,
   DeadGroup,
   DeadLetter,
@@ -80,7 +81,7 @@ export function overviewOf(scene: SceneName, nowMs: number): Overview {
           topError: groupOf(i, name, nowMs),
         })),
     },
-    retries: { waiting: sum(({ counts }) => counts.delayed), nextMs: nowMs + 105_000 },
+    retries: { count: sum(({ counts }) => counts.delayed), complete: true, nextMs: nowMs + 105_000 },
     uploads: { open: scene === 'empty' ? 0 : 3 },
     outbox: { waiting: scene === 'broken' ? 1_204 : 0, oldestMs: scene === 'broken' ? 190_000 : 0 },
     attention: attentionOf(scene, queues),
@@ -171,7 +172,9 @@ function groupOf(i: number, queue: string, nowMs: number): DeadGroup {
     count: [12, 3, 1, 7, 2][i % 5]!,
     firstMs: nowMs - 86_400_000 * (i + 0.4),
     lastMs: nowMs - 90_000 * (i + 1),
-    trend: Array.from({ length: 24 }, (_, hour) => Math.max(0, Math.round(4 * Math.sin(hour / (2 + i)) + i))),
+    perHour: Array.from({ length: 24 }, (_, hour) =>
+      Math.max(0, Math.round(4 * Math.sin(hour / (2 + i)) + i)),
+    ),
   };
 }
 
@@ -349,4 +352,35 @@ export function workersOf(nowMs: number, count: number): WorkerRow[] {
     leaseLeftMs: i === 2 ? -4_000 : 21_000,
     drain: i === 3 ? 'draining' : null,
   }));
+}
+
+export function alertsOf(scene: SceneName): { items: AlertRow[] } {
+  const row = (
+    name: string,
+    keep: 'below' | 'above',
+    limit: number,
+    unit: string,
+    value: number,
+  ): AlertRow => {
+    const met = keep === 'below' ? value < limit : value > limit;
+    return {
+      ...{ name, keep, limit, unit, met, state: met ? 'ok' : 'raised', link: '/', raisedAt: null },
+      ...{
+        about: `What ${name} is about.`,
+        since: new Date(0).toISOString(),
+        value: scene === 'empty' ? null : value,
+      },
+    };
+  };
+  const isBroken = scene === 'broken';
+  return {
+    items: [
+      row('deadLetters', 'below', 50, 'count', isBroken ? 21_643 : 23),
+      row('oldestDeadLetter', 'below', 86_400, 'seconds', isBroken ? 400_000 : 9_000),
+      row('retrySuccess', 'above', 0.9, 'share', isBroken ? 0.41 : 0.99),
+      row('averageRetries', 'below', 2, 'count', 0.2),
+      row('permanentFailures', 'below', 0.05, 'share', isBroken ? 0.2 : 0.002),
+      row('hitRate', 'above', 0.8, 'share', 0.88),
+    ],
+  };
 }

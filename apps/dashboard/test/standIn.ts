@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
+  alertsOf,
   cacheOf,
   groupsOf,
   hostile,
@@ -116,8 +117,7 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
   if (kind === 'audit') return [200, page(scene === 'empty' ? [] : audit(nowMs))];
   if (kind === 'keys') return [200, page(scene === 'empty' ? [] : keys(nowMs))];
   if (kind === 'webhooks') return [200, page([])];
-  if (kind === 'alerts')
-    return [200, { items: [{ name: 'Dead letters', crossed: true, message: '23 of fewer than 50' }] }];
+  if (kind === 'alerts') return [200, alertsOf(scene)];
   if (kind === 'trace') return [200, trace(name, nowMs)];
   if (kind === 'queues' && part === 'series') return [200, seriesOf(scene, nowMs, name.length)];
   if (kind === 'queues' && part === 'dead') return [200, page(lettersOf(nowMs))];
@@ -190,7 +190,8 @@ function schedules(nowMs: number): object[] {
 
 function retries(nowMs: number): object[] {
   return Array.from({ length: 9 }, (_, i) => ({
-    ...{ queue: 'document', id: `01JCX7RETRY${i}`, dueMs: nowMs + 30_000 * (i + 1), attempt: 2 },
+    ...{ queue: ['document', 'audio', 'graph'][i % 3], id: `01JCX7RETRY${i}`, attempt: 2 },
+    dueMs: nowMs + 35_000 * (i + 1) + 115_000,
     error: i === 2 ? hostile : 'StorageTimeout: no answer from storage within 5000 ms',
   }));
 }
@@ -201,7 +202,7 @@ function operations(nowMs: number): object[] {
       id: 'o1',
       kind: 'dead.replay',
       queue: 'document',
-      state: 'active',
+      state: 'running',
       progress: { moved: 410, total: 1_200 },
       by: 'Ada',
       createdMs: nowMs - 20_000,

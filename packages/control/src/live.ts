@@ -3,7 +3,7 @@ import type { Principal } from '@sluice/access';
 import { readEvents, readNewest } from '@sluice/events';
 import type { Logger } from '@sluice/base';
 import { eventView, isFor, type EventView } from './eventRoutes.js';
-import { OverviewSource, type Overview } from './overview.js';
+import type { Overview, OverviewSource } from './overview.js';
 import type { ControlParts } from './parts.js';
 import { openUploads, type OpenUpload } from './uploadRoutes.js';
 

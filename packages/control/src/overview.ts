@@ -1,14 +1,17 @@
 // Everything at a glance, put together once for all who look: whoever asks within two seconds gets the same answer.
-import type { Overview as Sums, RetrySummary, Snapshot } from '@sluice/inspect';
+import type { DeadSummary, Overview as Sums, RetrySummary, Snapshot } from '@sluice/inspect';
 import type { ControlParts } from './parts.js';
 
 const freshMs = 2_000;
+const mostQueuesWithDead = 20;
 
 export interface DeadOverview {
   letters: number;
   /** Runs of a letter on average, over the newest of each queue; null without letters. */
   averageAttempts: number | null;
   topError: { queue: string; title: string; fingerprint: string; count: number } | null;
+  /** The queues with the most of them. */
+  queues: DeadSummary[];
 }
 
 export interface Overview extends Omit<Sums, 'queues'> {
@@ -65,7 +68,7 @@ export class OverviewSource {
       dead: summary,
       retries,
       uploads: { open },
-      outbox: { waiting: Number(outbox.waiting), oldestMs: outbox.oldestMs },
+      outbox,
     };
     return { ...overview, attention: attentionOf(overview) };
   }
@@ -87,6 +90,10 @@ function summariseDead(queues: Summaries): DeadOverview {
     topError: top
       ? { queue: top.queue, title: top.title, fingerprint: top.fingerprint, count: top.count }
       : null,
+    queues: queues
+      .filter((queue) => queue.letters > 0)
+      .sort((a, b) => b.letters - a.letters)
+      .slice(0, mostQueuesWithDead),
   };
 }
 

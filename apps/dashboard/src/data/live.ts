@@ -9,6 +9,8 @@ const pollMs = 5_000;
 /** The overview comes every two seconds; a stream that is silent for this long is not trusted. */
 const silentMs = 12_000;
 const keptEvents = 200;
+/** An overview may be some seconds old; clocks that differ by more are different. */
+const trustedSkewMs = 10_000;
 
 export type LiveState = 'starting' | 'live' | 'polling' | 'lost';
 
@@ -66,7 +68,8 @@ function take(topic: string, data: unknown): void {
 
 export function takeOverview(answer: Overview): void {
   overview.value = answer;
-  skewMs.value = answer.atMs - Date.now();
+  const skew = answer.atMs - Date.now();
+  skewMs.value = Math.abs(skew) > trustedSkewMs ? skew : 0;
   heard();
 }
 

@@ -98,8 +98,8 @@ export interface LetterGroup {
 
 export interface DeadGroup extends LetterGroup {
   queue: string;
-  /** How many died per hour, the oldest hour first, where the server counts it. */
-  trend?: number[];
+  /** How many died per hour of the last day, the oldest hour first. */
+  perHour?: number[];
 }
 
 export interface DeadSummary {
@@ -187,9 +187,9 @@ export interface Overview {
     letters: number;
     averageAttempts: number | null;
     topError: { queue: string; title: string; fingerprint: string; count: number } | null;
-    queues?: DeadSummary[];
+    queues: DeadSummary[];
   };
-  retries: { waiting: number; nextMs: number | null };
+  retries: { count: number; complete: boolean; nextMs: number | null };
   uploads: { open: number };
   outbox: { waiting: number; oldestMs: number };
   attention: Attention[];
@@ -295,13 +295,12 @@ export interface Operation {
   id: string;
   kind: string;
   queue: string;
-  state: string;
-  moved?: number;
-  total?: number;
-  progress?: { moved?: number; total?: number } | null;
+  state: 'waiting' | 'running' | 'done' | 'cancelled' | 'failed';
+  stopping: boolean;
+  progress: { moved: number; total?: number };
   by?: string;
-  createdMs?: number;
-  error?: string | null;
+  createdMs: number;
+  error: { message: string } | null;
 }
 
 export interface WorkerRow {
@@ -446,4 +445,20 @@ export interface Delivery {
   status?: number | null;
   error?: string | null;
   at?: string;
+}
+
+/** A threshold that the server watches: what is measured, what it should be, what it is. */
+export interface AlertRow {
+  name: string;
+  about: string;
+  keep: 'below' | 'above';
+  limit: number;
+  unit: string;
+  /** Null while it is not known. */
+  value: number | null;
+  met: boolean | null;
+  state: string;
+  since: string | null;
+  raisedAt: string | null;
+  link: string;
 }

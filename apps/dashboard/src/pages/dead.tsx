@@ -27,15 +27,8 @@ export default function DeadPage() {
     `groups ${queue}`,
     (abort) =>
       get<{ items: DeadGroup[]; letters: number; complete: boolean }>('/v1/dead/groups', {
-        query: { queue, trend: true },
+        query: { queue },
         signal: abort,
-      }).catch((error: unknown) => {
-        // A server that does not count trends refuses the word.
-        if ((error as { status?: number }).status !== 400) throw error;
-        return get<{ items: DeadGroup[]; letters: number; complete: boolean }>('/v1/dead/groups', {
-          query: { queue },
-          signal: abort,
-        });
       }),
     everyMs,
   );
@@ -117,8 +110,10 @@ function groupColumns(onDone: () => void): Column<DeadGroup>[] {
     {
       title: 'Last day',
       tight: true,
-      cell: ({ trend, title }) =>
-        trend && <Spark values={trend} tone="bad" label={`${title}: deaths per hour, ${trend.join(', ')}`} />,
+      cell: ({ perHour, title }) =>
+        perHour && (
+          <Spark values={perHour} tone="bad" label={`${title}: deaths per hour, ${perHour.join(', ')}`} />
+        ),
     },
     { title: 'First', number: true, cell: ({ firstMs }) => <Ago at={firstMs} /> },
     { title: 'Last', number: true, cell: ({ lastMs }) => <Ago at={lastMs} /> },

@@ -2,13 +2,14 @@
 import { useState } from 'preact/hooks';
 import { at, call, get, may, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
-import type { Delivery, KeyRow, Page, Role, Webhook } from '../data/shapes.js';
+import type { AlertRow, Delivery, KeyRow, Page, Role, Webhook } from '../data/shapes.js';
 import { Action, useWork } from '../parts/action.js';
 import { Dialog } from '../parts/dialog.js';
 import { Copy, Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { Facts, Mark, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
-import { Ago } from '../parts/time.js';
+import { Ago, At } from '../parts/time.js';
+import { describeTarget } from '../targets.js';
 import { unknown } from '../format.js';
 
 export default function SettingsPage() {
@@ -27,7 +28,7 @@ export default function SettingsPage() {
             ['Key', own.key?.name ?? 'none'],
             ['Tenant', own.installation ? '* (the whole installation)' : own.tenant],
             ['Role', own.role],
-            ['Signed in until', own.expiresAt && <Ago at={own.expiresAt} />],
+            ['Signed in until', own.expiresAt && <At at={own.expiresAt} />],
           ]}
         />
       </Panel>
@@ -417,54 +418,34 @@ function Deliveries({ hook, onClose }: { hook: Webhook; onClose: () => void }) {
   );
 }
 
-interface AlertRow {
-  name?: string;
-  code?: string;
-  message?: string;
-  crossed?: boolean;
-  [key: string]: unknown;
-}
-
 function Alerts() {
-  const { data, error } = useAnswer(
+  const { data, error, again } = useAnswer(
     'alerts',
-    (abort) => get<{ items?: AlertRow[] }>('/v1/alerts', { signal: abort }),
+    (abort) => get<{ items: AlertRow[] }>('/v1/alerts', { signal: abort }),
     15_000,
   );
-  const rows = data?.items ?? [];
   return (
-    <Panel title="Alerts" note="thresholds, and which are crossed" flush>
+    <Panel title="Alerts" note="told to webhooks when they are crossed for a while" flush>
       {error !== undefined ? (
-        <Failure error={error} />
+        <Failure error={error} again={again} />
       ) : !data ? (
         <Waiting />
-      ) : rows.length === 0 ? (
-        <Empty title="No threshold is set" />
       ) : (
-        <Table
-          label="Alerts"
-          rows={rows}
-          keyOf={(row) => row.name ?? row.code ?? JSON.stringify(row)}
-          columns={[
-            { title: 'Alert', cell: (row) => row.name ?? row.code ?? '' },
-            {
-              title: 'State',
-              tight: true,
-              cell: ({ crossed }) => (
-                <Mark tone={crossed ? 'bad' : 'ok'}>{crossed ? 'crossed' : 'fine'}</Mark>
-              ),
-            },
-            { title: 'What', cell: (row) => <span class="wrap">{row.message ?? detailsOf(row)}</span> },
-          ]}
-        />
+        <Table label="Alerts" rows={data.items} keyOf={({ name }) => name} columns={alertColumns} />
       )}
     </Panel>
   );
 }
 
-function detailsOf(row: AlertRow): string {
-  return Object.entries(row)
-    .filter(([name]) => !['name', 'code', 'crossed', 'message'].includes(name))
-    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join(' · ');
-}
+const alertColumns: Column<AlertRow>[] = [
+  { title: 'Alert', cell: (row) => <strong>{describeTarget(row).title}</strong> },
+  { title: 'Should be', cell: (row) => describeTarget(row).goal },
+  { title: 'Is', number: true, cell: (row) => describeTarget(row).now },
+  {
+    title: 'State',
+    tight: true,
+    cell: ({ met, state }) => <Mark tone={met === false ? 'bad' : 'ok'}>{state}</Mark>,
+  },
+  { title: 'Since', number: true, cell: ({ since }) => <Ago at={since} /> },
+  { title: 'About', cut: true, cell: ({ about }) => <span title={about}>{about}</span> },
+];

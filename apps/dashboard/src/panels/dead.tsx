@@ -1,37 +1,15 @@
 // Dead letters by queue: how many, how often they were tried, what most of them died of.
-import { useAnswer } from '../data/answer.js';
-import { at, get } from '../data/api.js';
-import type { DeadSummary, QueueDetail } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
-import { Empty, Waiting } from '../parts/notice.js';
+import { Empty } from '../parts/notice.js';
 import { Panel } from '../parts/panel.js';
 import { Table } from '../parts/table.js';
 import { to } from '../place.js';
 import { decimal, number } from '../format.js';
 
 const shown = 8;
-const everyMs = 15_000;
 
 export function DeadPanel({ overview }: PanelProps) {
-  const withDead = [...overview.queues]
-    .filter(({ counts }) => counts.dead > 0)
-    .sort((a, b) => b.counts.dead - a.counts.dead)
-    .slice(0, shown);
-  const names = withDead.map(({ name }) => name);
-  const given = overview.dead.queues;
-  const asked = useAnswer(
-    given || names.length === 0 ? null : `dead ${names.join('\n')}`,
-    async (abort) => {
-      const queues = await Promise.all(
-        names.map((name) => get<QueueDetail | null>(at('v1', 'queues', name), { signal: abort })),
-      );
-      return queues.flatMap((queue) => (queue ? [queue.dead] : []));
-    },
-    everyMs,
-  );
-  const rows: DeadSummary[] = (given ?? asked.data ?? [])
-    .filter(({ letters }) => letters > 0)
-    .slice(0, shown);
+  const rows = overview.dead.queues.slice(0, shown);
   return (
     <Panel
       title="Dead letters"
@@ -39,12 +17,10 @@ export function DeadPanel({ overview }: PanelProps) {
       note={number(overview.dead.letters)}
       actions={<a href="/dead">All causes</a>}
     >
-      {names.length === 0 ? (
+      {rows.length === 0 ? (
         <Empty title="Nothing has died">
           Jobs whose attempts are used up are kept here, with all they died of.
         </Empty>
-      ) : rows.length === 0 ? (
-        <Waiting />
       ) : (
         <Table
           label="Dead letters by queue"

@@ -49,8 +49,8 @@ export function KeyFigures({ overview }: PanelProps) {
         },
         {
           label: 'Retries',
-          value: compact(retries.waiting),
-          about: retries.waiting > 0 ? 'wait for their next attempt' : 'none',
+          value: retries.complete ? compact(retries.count) : `${compact(retries.count)}+`,
+          about: retries.count > 0 ? 'wait for their next attempt' : 'none',
           href: '/retries',
         },
         {

@@ -1,27 +1,43 @@
 // Jobs that failed and wait for their next attempt, by queue, with how long until the next one.
+import { useAnswer } from '../data/answer.js';
+import { get } from '../data/api.js';
+import type { Page, RetryRow } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
-import { Empty } from '../parts/notice.js';
+import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { Panel } from '../parts/panel.js';
 import { Table } from '../parts/table.js';
 import { Until } from '../parts/time.js';
 import { to } from '../place.js';
-import { number } from '../format.js';
+import { number, plural } from '../format.js';
 
 const shown = 8;
+const everyMs = 5_000;
+/** The next ones; a queue with more says so. */
+const looked = 500;
 
 export function RetriesPanel({ overview }: PanelProps) {
-  const rows = overview.queues
-    .filter(({ counts }) => counts.delayed > 0)
-    .sort((a, b) => (a.counts.nextDueMs ?? Infinity) - (b.counts.nextDueMs ?? Infinity))
-    .slice(0, shown);
+  const { data, error, again } = useAnswer(
+    'retries by queue',
+    (abort) => get<Page<RetryRow>>('/v1/retries', { query: { limit: looked }, signal: abort }),
+    everyMs,
+  );
+  const rows = byQueue(data?.items ?? []).slice(0, shown);
+  const { count, complete } = overview.retries;
   return (
     <Panel
       title="Retry queues"
       flush
-      note={number(overview.retries.waiting)}
+      note={complete ? number(count) : `${number(count)}+`}
       actions={<a href="/retries">All retries</a>}
+      foot={data?.next ? `Counted among the next ${plural(looked, 'retry', 'retries')}.` : undefined}
     >
-      {rows.length === 0 ? (
+      {error !== undefined ? (
+        <div class="body">
+          <Failure error={error} again={again} />
+        </div>
+      ) : !data ? (
+        <Waiting />
+      ) : rows.length === 0 ? (
         <Empty title="Nothing waits for another attempt">
           A job that fails comes back later, each time after a longer pause.
         </Empty>
@@ -29,18 +45,33 @@ export function RetriesPanel({ overview }: PanelProps) {
         <Table
           label="Retries by queue"
           rows={rows}
-          keyOf={({ name }) => name}
+          keyOf={({ queue }) => queue}
           columns={[
-            { title: 'Queue', cell: ({ name }) => <a href={to('retries', { queue: name })}>{name}</a> },
-            { title: 'Pending', number: true, cell: ({ counts }) => number(counts.delayed) },
-            {
-              title: 'Next retry in',
-              number: true,
-              cell: ({ counts }) => (counts.nextDueMs === undefined ? '–' : <Until at={counts.nextDueMs} />),
-            },
+            { title: 'Queue', cell: ({ queue }) => <a href={to('retries', { queue })}>{queue}</a> },
+            { title: 'Pending', number: true, cell: ({ pending }) => number(pending) },
+            { title: 'Next retry in', number: true, cell: ({ nextMs }) => <Until at={nextMs} /> },
           ]}
         />
       )}
     </Panel>
   );
+}
+
+export interface RetryQueue {
+  queue: string;
+  pending: number;
+  nextMs: number;
+}
+
+/** The queue whose next attempt is nearest comes first. */
+export function byQueue(retries: readonly Pick<RetryRow, 'queue' | 'dueMs'>[]): RetryQueue[] {
+  const queues = new Map<string, RetryQueue>();
+  for (const { queue, dueMs } of retries) {
+    const known = queues.get(queue);
+    if (known) {
+      known.pending++;
+      known.nextMs = Math.min(known.nextMs, dueMs);
+    } else queues.set(queue, { queue, pending: 1, nextMs: dueMs });
+  }
+  return [...queues.values()].sort((a, b) => a.nextMs - b.nextMs);
 }

@@ -1,46 +1,58 @@
 // The goals, met or missed.
 import { useAnswer } from '../data/answer.js';
 import { get } from '../data/api.js';
-import { total } from '../data/history.js';
-import type { DeadGroup } from '../data/shapes.js';
+import type { AlertRow } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
+import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { Mark, Panel } from '../parts/panel.js';
-import { judge } from '../targets.js';
+import { describeTarget } from '../targets.js';
 
-const everyMs = 30_000;
+const everyMs = 15_000;
 
-export function TargetsPanel({ overview, history }: PanelProps) {
-  const groups = useAnswer(
-    'groups',
-    async (abort) => (await get<{ items: DeadGroup[] }>('/v1/dead/groups', { signal: abort })).items,
+export function TargetsPanel(_props: PanelProps) {
+  const { data, error, again } = useAnswer(
+    'alerts',
+    (abort) => get<{ items: AlertRow[] }>('/v1/alerts', { signal: abort }),
     everyMs,
   );
-  const judged = judge({
-    letters: overview.dead.letters,
-    hour: history
-      ? { done: total(history.done), failed: total(history.failed), died: total(history.died) }
-      : null,
-    groups: groups.data ?? [],
-    cache: overview.cache,
-    nowMs: overview.atMs,
-  });
-  const missed = judged.filter(({ met }) => met === false).length;
+  const missed = data?.items.filter(({ met }) => met === false).length;
   return (
-    <Panel title="Targets" flush note={missed === 0 ? 'none missed' : `${missed} missed`}>
-      <ul class="targets">
-        {judged.map(({ title, goal, about, now, met }) => (
-          <li key={title} title={about}>
-            <span>{title}</span>
-            <span class="now">{now}</span>
-            <span class="goal">{goal}</span>
-            {met === null ? (
-              <Mark>no data</Mark>
-            ) : (
-              <Mark tone={met ? 'ok' : 'bad'}>{met ? '✓ met' : '✗ missed'}</Mark>
-            )}
-          </li>
-        ))}
-      </ul>
+    <Panel
+      title="Targets"
+      flush
+      note={missed === undefined ? undefined : missed === 0 ? 'none missed' : `${missed} missed`}
+    >
+      {error !== undefined ? (
+        <div class="body">
+          <Failure error={error} again={again} />
+        </div>
+      ) : !data ? (
+        <Waiting />
+      ) : data.items.length === 0 ? (
+        <Empty title="Nothing is measured" />
+      ) : (
+        <ul class="targets">
+          {data.items.map((row) => (
+            <TargetItem key={row.name} row={row} />
+          ))}
+        </ul>
+      )}
     </Panel>
+  );
+}
+
+function TargetItem({ row }: { row: AlertRow }) {
+  const { title, goal, now } = describeTarget(row);
+  return (
+    <li title={row.about}>
+      <span>{title}</span>
+      <span class="now">{now}</span>
+      <span class="goal">{goal}</span>
+      {row.met === null ? (
+        <Mark>no data</Mark>
+      ) : (
+        <Mark tone={row.met ? 'ok' : 'bad'}>{row.met ? '✓ met' : '✗ missed'}</Mark>
+      )}
+    </li>
   );
 }

@@ -11,7 +11,7 @@ import { Ago } from './time.js';
 
 const everyMs = 1_500;
 const shown = 5;
-const over = ['done', 'completed', 'dead', 'cancelled', 'failed'];
+const over = ['done', 'cancelled', 'failed'];
 
 export function Operations() {
   const { data, again } = useAnswer(
@@ -29,11 +29,15 @@ export function Operations() {
         keyOf={({ id }) => id}
         columns={[
           { title: 'What', cell: ({ kind, queue }) => `${kind.replace('dead.', '')} letters of ${queue}` },
-          { title: 'State', tight: true, cell: ({ state }) => <Mark tone={toneOf(state)}>{state}</Mark> },
+          {
+            title: 'State',
+            tight: true,
+            cell: ({ state, stopping }) => <Mark tone={toneOf(state)}>{stopping ? 'stopping' : state}</Mark>,
+          },
           {
             title: 'Progress',
             cell: (operation) => {
-              const { moved, total } = progressOf(operation);
+              const { moved, total } = operation.progress;
               return total === undefined ? (
                 '–'
               ) : (
@@ -52,12 +56,12 @@ export function Operations() {
           {
             title: 'Began',
             number: true,
-            cell: ({ createdMs }) => (createdMs === undefined ? '' : <Ago at={createdMs} />),
+            cell: ({ createdMs }) => <Ago at={createdMs} />,
           },
           {
             title: 'Problem',
             cut: true,
-            cell: ({ error }) => errorOf(error) && <span class="text-bad">{errorOf(error)}</span>,
+            cell: ({ error }) => error && <span class="text-bad">{error.message}</span>,
           },
           {
             title: 'Actions',
@@ -82,17 +86,13 @@ export function Operations() {
   );
 }
 
-function progressOf(operation: Operation): { moved: number; total: number | undefined } {
-  const from = operation.progress ?? operation;
-  return { moved: from.moved ?? 0, total: from.total };
-}
-
-function toneOf(state: string): Tone {
-  if (state === 'done' || state === 'completed') return 'ok';
-  return state === 'dead' || state === 'failed' ? 'bad' : state === 'cancelled' ? 'neutral' : 'accent';
-}
-
-function errorOf(error: unknown): string | null {
-  if (typeof error === 'object' && error !== null) return (error as { message?: string }).message ?? null;
-  return typeof error === 'string' && error !== '' ? error : null;
+function toneOf(state: Operation['state']): Tone {
+  const tones = {
+    waiting: 'neutral',
+    running: 'accent',
+    done: 'ok',
+    cancelled: 'neutral',
+    failed: 'bad',
+  } as const;
+  return tones[state];
 }

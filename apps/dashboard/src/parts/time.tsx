@@ -2,12 +2,13 @@
 import { countdown, moment, relative } from '../format.js';
 import { serverNow } from '../data/live.js';
 
+/** What has happened; clocks that differ a little must not make it the future. */
 export function Ago({ at }: { at: number | string | null | undefined }) {
   if (at === null || at === undefined) return <span class="faint">–</span>;
   const atMs = typeof at === 'string' ? Date.parse(at) : at;
   return (
     <time class="nowrap" dateTime={isoOf(atMs)} title={moment(atMs)}>
-      {relative(atMs, serverNow.value)}
+      {relative(Math.min(atMs, serverNow.value), serverNow.value)}
     </time>
   );
 }
