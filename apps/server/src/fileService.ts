@@ -13,6 +13,8 @@ import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
 import {
+  checkInsider,
+  isInsider,
   markAnswers,
   notFound,
   refuse,
@@ -46,6 +48,8 @@ export interface FilesInterface {
   refuse: typeof refuse;
   serverOptions: typeof serverOptions;
   markAnswers: typeof markAnswers;
+  checkInsider: typeof checkInsider;
+  isInsider: typeof isInsider;
 }
 
 export interface FileService {
@@ -144,7 +148,10 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       async () => prometheusText(cache.statistics()),
       ...(relay ? [relay.metrics, webhooks.metrics] : []),
     ],
-    rest: restOptions && { rest, options: restOptions, notFound, refuse, serverOptions, markAnswers },
+    rest: restOptions && {
+      ...{ rest, options: restOptions, notFound, refuse, serverOptions, markAnswers },
+      ...{ checkInsider, isInsider },
+    },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
       await control?.stop(deadlineMs);
