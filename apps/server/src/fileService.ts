@@ -14,6 +14,7 @@ import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
 import {
   markAnswers,
+  endStreams,
   notFound,
   refuse,
   rest,
@@ -46,6 +47,7 @@ export interface FilesInterface {
   refuse: typeof refuse;
   serverOptions: typeof serverOptions;
   markAnswers: typeof markAnswers;
+  endStreams: typeof endStreams;
 }
 
 export interface FileService {
@@ -144,7 +146,15 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       async () => prometheusText(cache.statistics()),
       ...(relay ? [relay.metrics, webhooks.metrics] : []),
     ],
-    rest: restOptions && { rest, options: restOptions, notFound, refuse, serverOptions, markAnswers },
+    rest: restOptions && {
+      rest,
+      options: restOptions,
+      notFound,
+      refuse,
+      serverOptions,
+      markAnswers,
+      endStreams,
+    },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);
       await control?.stop(deadlineMs);
