@@ -16,6 +16,7 @@ import {
   checkInsider,
   isInsider,
   markAnswers,
+  endStreams,
   notFound,
   refuse,
   rest,
@@ -50,6 +51,7 @@ export interface FilesInterface {
   markAnswers: typeof markAnswers;
   checkInsider: typeof checkInsider;
   isInsider: typeof isInsider;
+  endStreams: typeof endStreams;
 }
 
 export interface FileService {
@@ -150,7 +152,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     ],
     rest: restOptions && {
       ...{ rest, options: restOptions, notFound, refuse, serverOptions, markAnswers },
-      ...{ checkInsider, isInsider },
+      ...{ checkInsider, isInsider, endStreams },
     },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);

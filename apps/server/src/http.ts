@@ -80,7 +80,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   await server.ready();
   const port = await listen(server.server, options);
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;
-  return { url: `http://${host}:${port}`, stop: (deadlineMs) => close(server, deadlineMs) };
+  return { url: `http://${host}:${port}`, stop: (deadlineMs) => close(server, options, deadlineMs) };
 }
 
 function declareHealth(server: FastifyInstance, options: HttpOptions): void {
@@ -181,10 +181,11 @@ function listenOn(server: Server, host: string, port: number): Promise<number> {
   });
 }
 
-async function close(server: FastifyInstance, deadlineMs: number): Promise<void> {
+async function close(server: FastifyInstance, { files }: HttpOptions, deadlineMs: number): Promise<void> {
   const impatience = setTimeout(() => server.server.closeAllConnections(), deadlineMs);
   await new Promise<void>((resolve) => {
     server.server.close(() => resolve());
+    files?.endStreams(server.server);
     server.server.closeIdleConnections();
   });
   clearTimeout(impatience);

@@ -1,11 +1,19 @@
 // Server-sent events: the head of such an answer, and writing that neither blocks nor piles up. Comments in between keep proxies from
 // closing a quiet connection.
-import type { ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 
 const quietMs = 15_000;
 /** A client that does not read has this much waiting for it; then it is cut, and may come back. */
 const unreadBytes = 1_048_576;
+
+/** Streams that are open, by the server that they came to. */
+const open = new WeakMap<Server, Set<EventStream>>();
+
+/** Ends all streams of a server that stops: they would keep it until its deadline, and their clients come back by themselves. */
+export function endStreams(server: Server): void {
+  for (const stream of open.get(server) ?? []) stream.end();
+}
 
 export class EventStream {
   readonly #raw: ServerResponse;
@@ -24,7 +32,11 @@ export class EventStream {
     // The client knows that it is connected before there is anything to tell.
     this.#raw.flushHeaders();
     this.#alive = setInterval(() => this.#write(': still here\n\n'), quietMs);
+    const { server } = reply.server;
+    const others = open.get(server) ?? new Set();
+    open.set(server, others.add(this));
     this.#raw.once('close', () => {
+      others.delete(this);
       clearInterval(this.#alive);
       onEnd();
     });
