@@ -43,7 +43,7 @@ POST   /v1/tokens                        operator tenant               token.cre
 GET    /v1/clocks                        viewer   installation
 POST   /v1/session                       nobody   tenant               -
 GET    /v1/session                       viewer   tenant
-DELETE /v1/session                       viewer   tenant               session.end
+DELETE /v1/session                       viewer   tenant               -
 GET    /v1/keys                          admin    tenant
 POST   /v1/keys                          admin    tenant               key.create
 POST   /v1/keys/:id/rotate               admin    tenant               key.rotate
