@@ -382,15 +382,15 @@ export class Flights<K> {
     const [valueKey, lease] = [keys.value(place.name), keys.lease(place.name)];
     const keepMs = isNegative ? freshMs : this.#keepMs(freshMs);
     const untilMs = Math.round(serverClock.now() + keepMs);
+    // Together with the fill, not after its answer: a sweep that meets the value must find it among those that stay.
+    if (gens && this.#family.indexed) this.#engine.members.join({ name: place.name, untilMs }, gens);
     try {
       const args = { token, envelope: stored, keepMs };
       const answer = await channel.run(scripts.fill, { value: valueKey, lease }, args);
-      if (String(answer) !== 'FILLED') return false;
+      return String(answer) === 'FILLED';
     } catch {
       return false;
     }
-    if (gens && this.#family.indexed) this.#engine.members.join({ name: place.name, untilMs }, gens);
-    return true;
   }
 
   #keepMs(freshMs: number): number {

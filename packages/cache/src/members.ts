@@ -2,9 +2,10 @@
 // without the index they would lie in Redis until their TTL ends. Nothing else depends on it: an index that is incomplete,
 // evicted or gone costs memory, never a wrong answer.
 //
-// Each generation of a group has an index of its own, so that members of the old one and of the new one never mix. A value joins after
-// it was filled: nobody waits for that, and all that are filled in one turn of the event loop join together. Generations that
-// have an index are listed, so that whoever sweeps the group finds also what a process left behind that died.
+// Each generation of a group has an index of its own, so that members of the old one and of the new one never mix. A value joins while
+// it is filled: nobody waits for that, and all that are filled in one turn of the event loop join together. One whose fill was refused
+// is in the index for nothing, and does no harm there. Generations that have an index are listed, so that whoever sweeps the group finds
+// also what a process left behind that died.
 import type { Engine } from './engine.js';
 import { scripts } from './scripts.js';
 
@@ -13,7 +14,7 @@ export const membersPerGeneration = 200_000;
 /** So many join with one call. */
 const joinAtOnce = 500;
 
-/** A value that was filled. */
+/** A value that is being filled. */
 export interface Filled {
   name: string;
   /** When Redis will drop it, by its own clock. */

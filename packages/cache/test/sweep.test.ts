@@ -61,10 +61,11 @@ async function openRows(t: TestContext, more: Partial<CacheDefinition<number, Ro
   return { prefix, rows, values: () => keysOf(bed.redis, prefix, 'value') };
 }
 
-/** All of them are in Redis and in the index. */
+/** All of them are in Redis and in the index. What a busy machine did not fill the first time is asked for again. */
 async function fillAll({ family }: Rows, prefix: string, redis = bed.redis): Promise<void> {
-  for (let at = 0; at < memberCount; at += 200) await family.getMany(ids.slice(at, at + 200));
   await eventually('all have joined', async () => {
+    for (let at = 0; at < memberCount; at += 200) await family.getMany(ids.slice(at, at + 200));
+    await sleep(20);
     const cards = (await keysOf(redis, prefix, 'members')).map((index) => redis.command('ZCARD', index));
     return (await Promise.all(cards)).includes(memberCount);
   });
@@ -161,8 +162,11 @@ test('indexes that are evicted, in part or as a whole, change nothing but memory
     await rows.cache.invalidateGroup('all');
     for (const row of await rows.family.getMany(ids.slice(0, 10))) assert.equal(row.version, 2, kind);
     await sleep(1_500);
-    for (const row of await rows.family.getMany(ids)) assert.equal(row.version, 2, kind);
-    assert.equal((await values()).length, memberCount);
+    // The sweep may meet values that are being filled; they are loaded once more.
+    await eventually('all are there again', async () => {
+      for (const row of await rows.family.getMany(ids)) assert.equal(row.version, 2, kind);
+      return (await values()).length === memberCount;
+    });
   }
 });
 
@@ -225,8 +229,8 @@ test('several processes that sweep one group share the work', async (t) => {
 
 test('a value of two groups is freed by either, and the other index does not mind', async (t) => {
   const { prefix, rows, values } = await openRows(t, { groups: (id) => ['all', ['of', id % 2]] });
-  await rows.family.getMany(ids);
   await eventually('all have joined', async () => {
+    await rows.family.getMany(ids);
     const cards = await Promise.all(
       (await keysOf(bed.redis, prefix, 'members')).map((key) => bed.redis.command('ZCARD', key)),
     );
