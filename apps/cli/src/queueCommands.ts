@@ -88,11 +88,11 @@ function pauseCommand(queues: SluiceCommand, verb: 'pause' | 'resume', descripti
 }
 
 interface LimitFlags {
-  maxActive?: number | null;
-  rate?: RateLimit | null;
-  groupMaxActive?: number | null;
-  groupRate?: RateLimit | null;
-  events?: number | null;
+  maxActive?: number | 'none';
+  rate?: RateLimit | 'none';
+  groupMaxActive?: number | 'none';
+  groupRate?: RateLimit | 'none';
+  events?: number | 'none';
 }
 
 function limitCommand(queues: SluiceCommand): void {
@@ -128,19 +128,24 @@ function limitCommand(queues: SluiceCommand): void {
 
 function rulesOf({ maxActive, rate, groupMaxActive, groupRate, events }: LimitFlags): Rules {
   const perGroup = {
-    ...(groupMaxActive !== undefined && { maxActive: groupMaxActive }),
-    ...(groupRate !== undefined && { rate: groupRate }),
+    ...(groupMaxActive !== undefined && { maxActive: limitOf(groupMaxActive) }),
+    ...(groupRate !== undefined && { rate: limitOf(groupRate) }),
   };
   return {
-    ...(maxActive !== undefined && { maxActive }),
-    ...(rate !== undefined && { rate }),
+    ...(maxActive !== undefined && { maxActive: limitOf(maxActive) }),
+    ...(rate !== undefined && { rate: limitOf(rate) }),
     ...(Object.keys(perGroup).length > 0 && { perGroup }),
-    ...(events !== undefined && { events }),
+    ...(events !== undefined && { events: limitOf(events) }),
   };
 }
 
-function orNone<T>(parse: (text: string) => T): (text: string) => T | null {
-  return (text) => (text === 'none' ? null : parse(text));
+/** commander takes a null for no value at all, so none stays a word until the rules are made. */
+function orNone<T>(parse: (text: string) => T): (text: string) => T | 'none' {
+  return (text) => (text === 'none' ? text : parse(text));
+}
+
+function limitOf<T>(given: T | 'none'): T | null {
+  return given === 'none' ? null : given;
 }
 
 function showQueue(

@@ -13,6 +13,8 @@ import { CachedReads, ChangeFollower, eventsOfChange } from '@sluice/reads';
 import { openRecords, type OnChange, type Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
 import {
+  checkInsider,
+  isInsider,
   markAnswers,
   endStreams,
   notFound,
@@ -47,6 +49,8 @@ export interface FilesInterface {
   refuse: typeof refuse;
   serverOptions: typeof serverOptions;
   markAnswers: typeof markAnswers;
+  checkInsider: typeof checkInsider;
+  isInsider: typeof isInsider;
   endStreams: typeof endStreams;
 }
 
@@ -147,13 +151,8 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       ...(relay ? [relay.metrics, webhooks.metrics] : []),
     ],
     rest: restOptions && {
-      rest,
-      options: restOptions,
-      notFound,
-      refuse,
-      serverOptions,
-      markAnswers,
-      endStreams,
+      ...{ rest, options: restOptions, notFound, refuse, serverOptions, markAnswers },
+      ...{ checkInsider, isInsider, endStreams },
     },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);

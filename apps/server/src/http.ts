@@ -3,7 +3,7 @@
  *
  *     GET /healthz   the process lives: 200
  *     GET /readyz    every part can do its work: 200, otherwise 503 with the names of those that cannot
- *     GET /metrics   figures in Prometheus' text format
+ *     GET /metrics   figures in Prometheus' text format; with keys, for keys of the installation
  *     GET /docs      what can be asked, for people; /openapi.json for machines
  *     /v1/…          uploads, files, nodes, drives, queues, jobs
  *     /              the dashboard for browsers, if it was built; a few words for everybody else
@@ -88,8 +88,9 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
 function declareHealth(server: FastifyInstance, options: HttpOptions): void {
   const answers: Record<string, (reply: FastifyReply) => Promise<FastifyReply>> = {
     '/healthz': async (reply) => replyJson(reply, 200, { status: 'ok' }),
-    '/readyz': (reply) => answerReady(options.checks, reply),
+    '/readyz': async (reply) => answerReady(options.checks, reply, await maySeeReasons(options, reply)),
     '/metrics': async (reply) => {
+      await options.files?.checkInsider(options.files.options.access, reply.request);
       const parts = await Promise.all(options.metrics.map((source) => source()));
       return answer(reply, 200, 'text/plain; version=0.0.4; charset=utf-8', parts.join(''));
     },
@@ -108,6 +109,11 @@ function declareHealth(server: FastifyInstance, options: HttpOptions): void {
   }
 }
 
+/** Probes need no key, and learn which part it is; what is wrong with it may name machines and databases. */
+async function maySeeReasons({ files }: HttpOptions, { request }: FastifyReply): Promise<boolean> {
+  return !files || files.isInsider(files.options.access, request);
+}
+
 /** Where to go from here: links for browsers, lines for everything else. */
 function frontPage(reply: FastifyReply, hasDocs: boolean): FastifyReply {
   const pages = [...(hasDocs ? ['/docs', '/openapi.json'] : []), '/healthz', '/readyz', '/metrics'];
@@ -119,7 +125,11 @@ function frontPage(reply: FastifyReply, hasDocs: boolean): FastifyReply {
   return answer(reply, 200, 'text/html; charset=utf-8', `${head}<h1>Sluice</h1><ul>${links}</ul></html>\n`);
 }
 
-async function answerReady(checks: Record<string, ReadyCheck>, reply: FastifyReply): Promise<FastifyReply> {
+async function answerReady(
+  checks: Record<string, ReadyCheck>,
+  reply: FastifyReply,
+  withReasons: boolean,
+): Promise<FastifyReply> {
   const tooLate = (): Error => new Error(`no answer within ${CHECK_DEADLINE_MS} ms`);
   const outcomes = await Promise.all(
     Object.entries(checks).map(async ([name, check]) => {
@@ -127,7 +137,7 @@ async function answerReady(checks: Record<string, ReadyCheck>, reply: FastifyRep
         () => undefined,
         (error: unknown) => (error instanceof Error ? error.message : String(error)),
       );
-      return [name, failure ?? 'ok'] as const;
+      return [name, failure === undefined ? 'ok' : withReasons ? failure : 'failing'] as const;
     }),
   );
   const ready = outcomes.every(([, outcome]) => outcome === 'ok');

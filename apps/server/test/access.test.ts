@@ -259,6 +259,18 @@ test('too many wrong keys are told so with a time to wait, and a right key is no
   await server.end('SIGTERM');
 });
 
+test('with keys, figures are for keys of the installation, and probes learn which part fails but not why', async () => {
+  const root = `root-${randomBytes(16).toString('hex')}`;
+  const server = await startServer(newDataDir(), { ...ALL, SLUICE_KEYS: `*=${root},ada=ada-${root}` });
+  assert.equal((await call(server, 'GET', '/metrics')).status, 401);
+  assert.equal((await call(server, 'GET', '/metrics', as(`ada-${root}`))).status, 403);
+  assert.equal((await call(server, 'GET', '/metrics', as(root))).status, 200);
+  assert.equal((await call(server, 'GET', '/healthz')).status, 200);
+  const probe = await call(server, 'GET', '/readyz');
+  assert.deepEqual([probe.status, probe.body.status, probe.body.records], [200, 'ok', 'ok']);
+  await server.end('SIGTERM');
+});
+
 test('no secret that is sent to the server, or configured, is in its log', async () => {
   const canary = (name: string): string => `CANARY${name}${randomBytes(12).toString('hex')}`;
   const configured = { key: canary('Key'), service: canary('Service'), secret: canary('Secret') };

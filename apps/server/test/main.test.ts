@@ -155,7 +155,7 @@ test('a setting that makes no sense is refused in one line, with exit code 2', a
     ['SLUICE_QUEUES', 'mail:many', /names of queues/],
     ['SLUICE_QUEUES', 'mail,mail:3', /none occurs twice/],
     ['SLUICE_REDIS_URL', 'http://localhost', /redis:\/\/host:port/],
-    ['SLUICE_REDIS_URL', 'redis://me:secret@host:0', /me:\*\*\*@host/],
+    ['SLUICE_REDIS_URL', 'redis://me:secret@host:0', /me:\[redacted\]@host/],
     ['SLUICE_HANDLERS', '/nowhere/handlers.mjs', /cannot be loaded: Cannot find module/],
     ['SLUICE_HANDLERS', module('throw new Error("no")'), /cannot be loaded: no \(.*handlers\.mjs:1\)/],
     ['SLUICE_HANDLERS', module('export const other = 1'), /does not export "handlers"/],

@@ -1,4 +1,6 @@
 // Jobs: search, look into one, add, retry, cancel, replay with other data.
+import type { Principal } from '@sluice/access';
+import type { JobDetail } from '@sluice/inspect';
 import type { AddOptions, JobState } from '@sluice/queue';
 import { restErrors, type JsonSchema, type Route } from '@sluice/rest';
 import { controlErrors } from './errors.js';
@@ -13,6 +15,17 @@ const text: JsonSchema = { type: 'string', minLength: 1, maxLength: longestOptio
 const duration: JsonSchema = { type: 'integer', minimum: 0 };
 
 export function jobRoutes({ inspect }: ControlParts): Route[] {
+  /** Jobs of several tenants may wait for each other; each tenant sees its own. */
+  const ownChain = async (principal: Principal, chain: JobDetail['chain']): Promise<JobDetail['chain']> => {
+    if (principal.installation) return chain;
+    const own = await Promise.all(
+      chain.jobs.map(async ({ queue, id }) => {
+        const job = await (await inspect.find(queue))?.job(id);
+        return job !== undefined && job !== null && isOwn(principal, job.labels);
+      }),
+    );
+    return { ...chain, jobs: chain.jobs.filter((_, index) => own[index]) };
+  };
   return [
     {
       method: 'GET',
@@ -70,7 +83,8 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
         const job = await inspect.job(queue, id);
         if (!job || !isOwn(principal, job.labels)) throw controlErrors.JOB_NOT_FOUND({ queue, id });
         const { payload, data, ...rest } = job;
-        return { ...rest, ...dataView(data, payload) };
+        const chain = await ownChain(principal, job.chain);
+        return { ...rest, chain, ...dataView(data, payload) };
       },
     },
     {

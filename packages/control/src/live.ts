@@ -3,7 +3,7 @@ import type { Principal } from '@sluice/access';
 import { readEvents, readNewest } from '@sluice/events';
 import type { Logger } from '@sluice/base';
 import { eventView, isFor, type EventView } from './eventRoutes.js';
-import { OverviewSource, type Overview } from './overview.js';
+import type { Overview, OverviewSource } from './overview.js';
 import type { ControlParts } from './parts.js';
 import { openUploads, type OpenUpload } from './uploadRoutes.js';
 
@@ -12,16 +12,22 @@ export type Topic = (typeof topics)[number];
 
 const everyMs: Record<Topic, number> = { overview: 2_000, events: 1_000, uploads: 1_000 };
 const eventsAtOnce = 500;
-/** Whoever was away longer than this has to read the list. */
-const missedAtMost = 1_000;
+/** So many times in one round, when more happens. */
+const readsPerRound = 20;
+/** Whoever has missed more than this is told so, and has to read the list. */
+const missedAtMost = 5_000;
 const uploadsAtOnce = 100;
+/** The place before the first event. */
+const beginning = '0-0';
 
 export interface Viewer {
   principal: Principal;
   topics: ReadonlySet<Topic>;
   /** The last event that it has. */
   after?: string;
-  send: (topic: Topic, data: unknown, id?: string) => void;
+  /** Says where it stands before the first event comes, so that it loses none should it be cut off until then. */
+  begin: (id: string) => void;
+  send: (event: Topic | 'gap', data: unknown, id?: string) => void;
 }
 
 export class Live {
@@ -29,6 +35,9 @@ export class Live {
   readonly #overview: OverviewSource;
   readonly #logger: Logger;
   readonly #viewers = new Set<Viewer>();
+  /** Those that have all events up to the present; the others are still being told what they missed. */
+  readonly #upToDate = new Set<Viewer>();
+  readonly #catchingUp = new Set<Viewer>();
   readonly #rounds = new Map<Topic, NodeJS.Timeout>();
   #after: string | undefined;
 
@@ -49,13 +58,17 @@ export class Live {
       void this.#greet(topic, viewer);
       if (!this.#rounds.has(topic)) this.#schedule(topic);
     }
-    return () => this.#viewers.delete(viewer);
+    return () => {
+      this.#viewers.delete(viewer);
+      this.#upToDate.delete(viewer);
+    };
   }
 
   close(): void {
     for (const timer of this.#rounds.values()) clearTimeout(timer);
     this.#rounds.clear();
     this.#viewers.clear();
+    this.#upToDate.clear();
   }
 
   #schedule(topic: Topic): void {
@@ -89,32 +102,65 @@ export class Live {
         return;
       }
       case 'events': {
-        this.#after ??= await this.#newestEvent();
-        const { events: redis } = this.#parts;
-        const events = (await readEvents({ redis, after: this.#after, limit: eventsAtOnce })).map(eventView);
-        if (events.length === 0) return;
-        this.#after = events.at(-1)!.cursor;
-        for (const viewer of watching) sendEvents(viewer, events);
+        // Whose greeting failed is greeted again.
+        for (const viewer of watching) if (!this.#upToDate.has(viewer)) void this.#greet('events', viewer);
+        for (let reads = 0; reads < readsPerRound; reads++) if (!(await this.#tellEvents(watching))) return;
       }
     }
+  }
+
+  /** Returns whether there may be more. */
+  async #tellEvents(watching: Viewer[]): Promise<boolean> {
+    const after = await this.#presentPlace();
+    const { events: redis } = this.#parts;
+    const events = (await readEvents({ redis, after, limit: eventsAtOnce })).map(eventView);
+    if (events.length === 0) return false;
+    this.#after = events.at(-1)!.cursor;
+    for (const viewer of watching) if (this.#upToDate.has(viewer)) sendEvents(viewer, events);
+    return events.length === eventsAtOnce;
   }
 
   async #greet(topic: Topic, viewer: Viewer): Promise<void> {
     try {
       if (topic !== 'events') return await this.#tell(topic, [viewer]);
-      this.#after ??= await this.#newestEvent();
-      if (viewer.after === undefined) return;
-      const { events: redis } = this.#parts;
-      const missed = await readEvents({ redis, after: viewer.after, limit: missedAtMost });
-      sendEvents(viewer, missed.map(eventView));
+      if (this.#catchingUp.has(viewer)) return;
+      this.#catchingUp.add(viewer);
+      await this.#catchUp(viewer).finally(() => this.#catchingUp.delete(viewer));
     } catch (err) {
       this.#logger.debug({ err, topic }, 'a viewer was not greeted');
     }
   }
 
-  async #newestEvent(): Promise<string> {
-    const [newest] = await readNewest({ redis: this.#parts.events, limit: 1 });
-    return newest?.cursor ?? '0';
+  /** Ends in the very turn in which the viewer has what everybody has: between the two no event can be lost. */
+  async #catchUp(viewer: Viewer): Promise<void> {
+    let present = await this.#presentPlace();
+    if (viewer.after === undefined) {
+      viewer.after = present;
+      viewer.begin(present);
+    }
+    const { events: redis } = this.#parts;
+    for (let missed = 0; isLater(present, viewer.after); present = this.#after ?? present) {
+      if (missed >= missedAtMost) {
+        viewer.send('gap', { after: viewer.after, before: present });
+        viewer.after = present;
+        viewer.begin(present);
+        break;
+      }
+      const events = await readEvents({ redis, after: viewer.after, limit: eventsAtOnce });
+      if (events.length === 0) break;
+      missed += events.length;
+      sendEvents(viewer, events.map(eventView));
+    }
+    if (this.#viewers.has(viewer)) this.#upToDate.add(viewer);
+  }
+
+  /** Up to where all have been told. The first one to look sets it, and nobody moves it but with the events that are told. */
+  async #presentPlace(): Promise<string> {
+    if (this.#after === undefined) {
+      const [newest] = await readNewest({ redis: this.#parts.events, limit: 1 });
+      this.#after ??= newest?.cursor ?? beginning;
+    }
+    return this.#after;
   }
 }
 

@@ -68,7 +68,7 @@ export class OverviewSource {
       dead: summary,
       retries,
       uploads: { open },
-      outbox: { waiting: Number(outbox.waiting), oldestMs: outbox.oldestMs },
+      outbox,
     };
     return { ...overview, attention: attentionOf(overview) };
   }

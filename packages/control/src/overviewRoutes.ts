@@ -42,7 +42,8 @@ export function overviewRoutes(overview: OverviewSource, live: Live): Route[] {
           principal,
           topics: chosen,
           ...(after !== undefined && { after }),
-          send: (topic, data, id) => stream.send(topic, data, id),
+          begin: (id) => stream.begin(id),
+          send: (event, data, id) => stream.send(event, data, id),
         });
         return reply;
       },

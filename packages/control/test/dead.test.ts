@@ -53,9 +53,9 @@ test('dead letters are grouped by cause, paged, exported and edited', async (t) 
   const lines = text
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as Loose);
+    .map((line) => JSON.parse(line) as { id: string; error: { stack: string } });
   assert.deepEqual(lines.map(({ id }) => id).toSorted(), ['j1', 'j3', 'j5', 'j7']);
-  assert.match(lines[0].error.stack, /GiveUp|odd/);
+  assert.match(lines[0]!.error.stack, /GiveUp|odd/);
   const edited = await room.call('PATCH', '/v1/queues/mail/dead/j1', { data: { n: 2, html: '<script>' } });
   assert.deepEqual(edited.body.data, { n: 2, html: '<script>' });
   assert.equal((await room.call('PATCH', '/v1/queues/mail/dead/none', { data: 1 })).status, 404);

@@ -1,7 +1,9 @@
 // What goes through the whole system: uploads under way, events, the trace of one id, the cache, the overview, live updates.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { RedisStreamSink } from '@sluice/events';
 import { GiveUp } from '@sluice/queue';
+import { RedisLink } from '@sluice/redis';
 import { keys, openRoom, stopServers, until, type Loose, type Room } from './harness.js';
 
 after(stopServers);
@@ -238,4 +240,37 @@ test('a tenant hears of its own uploads and events only', async (t) => {
   await store(room, 'own', 'x', keys.acme);
   await until('its own comes', async () => heard.some(({ data }) => data.data?.path === 'own'));
   assert.ok(!JSON.stringify(heard).includes('foreign') && !JSON.stringify(heard).includes('theirs'));
+});
+
+test('a viewer that is cut off before its first event comes back and has missed nothing', async (t) => {
+  const room = await openRoom(t);
+  const begun = new AbortController();
+  const response = await fetch(`${room.url}/v1/live?topics=events`, { signal: begun.signal });
+  const reader = response.body!.getReader();
+  const head = new TextDecoder().decode((await reader.read()).value);
+  const place = /^id: (\d+-\d+)$/m.exec(head)?.[1];
+  assert.ok(place !== undefined, head);
+  begun.abort();
+  await store(room, 'meanwhile', 'x');
+  const heard = listen(t, `${room.url}/v1/live?topics=events`, { 'Last-Event-ID': place });
+  await until('it comes', async () => heard.some(({ data }) => data.data?.path === 'meanwhile'));
+});
+
+test('whoever missed too much is told where the gap is, and hears what is new', async (t) => {
+  const room = await openRoom(t);
+  const link = new RedisLink(room.redis.url);
+  t.after(() => link.close());
+  const sink = new RedisStreamSink({ redis: link });
+  const many = Array.from({ length: 6_000 }, (_, n) => ({
+    eventId: `e${n}`,
+    topic: 't',
+    key: 'k',
+    value: '{}',
+  }));
+  await sink.publish(many);
+  const late = listen(t, `${room.url}/v1/live?topics=events`, { 'Last-Event-ID': '0-1' });
+  const gap = await until('the gap is told', async () => late.find(({ event }) => event === 'gap'));
+  assert.ok(gap.data.before > gap.data.after);
+  await store(room, 'afterwards', 'x');
+  await until('what is new comes', async () => late.some(({ data }) => data.data?.path === 'afterwards'));
 });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import { isSluiceError } from '@sluice/base';
-import { RedisStreamSink, Relay } from '@sluice/events';
+import { followerKey, readEvents, RedisStreamSink, Relay } from '@sluice/events';
 import type { NodeRecord, Records } from '@sluice/records';
 import { RedisLink } from '@sluice/redis';
 import { waitUntil } from '@sluice/testbed';
@@ -179,6 +179,23 @@ function startFollowing(t: TestContext, { cache, records }: Process, prefix: str
   });
 }
 
+/** All that was published has been followed: from here on nothing old corrects something new by accident. */
+async function untilQuiet(t: TestContext, { records }: Process, prefix: string): Promise<void> {
+  const redis = new RedisLink(bed.redis.url);
+  t.after(() => redis.close());
+  await waitUntil(
+    'all events have been followed',
+    async () => {
+      if ((await records.outbox.state()).waiting > 0) return false;
+      const cursor = (await redis.call('GET', [followerKey('cache', prefix)])) as Buffer | null;
+      const after = cursor === null ? '0' : String(cursor);
+      return (await readEvents({ redis, after, limit: 1, prefix })).length === 0;
+    },
+    { timeoutMs: 20_000 },
+  );
+  redis.close();
+}
+
 test('after each step in the life of a drive the cache says what the records say', async (t) => {
   const { open } = await bed.service(t);
   const process = await open();
@@ -338,6 +355,7 @@ test('every single way to change a list is told by its writer, and by the outbox
       const at = `${randomUUID()}/folder`;
       await store(teller, tenant, `${at}/file`, 'v1');
       for (const name of ['failed', 'sub/failed']) await failed(teller.records, `${at}/${name}`);
+      if (writer === dying) await untilQuiet(t, teller, prefix);
       const before = await listed(at, teller.reads);
       assert.equal(before, await direct(at), what);
       await change(writer.records, at);

@@ -79,7 +79,7 @@ export interface WebhookRow {
   tenant: string;
   url: string;
   topics: string[];
-  secrets: JSONColumnType<SealedSecret[], string>;
+  secrets: JSONColumnType<SealedSecret[]>;
   active: boolean;
   created_at: Generated<Moment>;
   updated_at: Generated<Moment>;

@@ -2,6 +2,7 @@
 export { notFound, refuse, rest, routes } from './rest.js';
 export type { RestOptions } from './rest.js';
 export { answerHeaders, markAnswers, pageHeaders, requestIdOf } from './everyAnswer.js';
+export { checkInsider, isInsider } from './insiders.js';
 export { endStreams, EventStream } from './eventStream.js';
 export { nodeView } from './nodeRoutes.js';
 export { serverOptions } from './serverOptions.js';

@@ -1,0 +1,304 @@
+/** Operating a real server from the command line: queues, jobs, dead letters, workers, schedules, cache, events, and what they print. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { makeOwnedFolder, waitUntil } from '@sluice/testbed';
+import { jsonLines, startServer, type Ran, type RunningServer } from './runningServer.js';
+
+/** Jobs do what their data say. */
+const HANDLERS = `
+const act = async (job) => {
+  if (job.data?.die) throw new Error(job.data.die);
+  await job.log('working on it');
+  return { done: true };
+};
+export const handlers = { mail: act, images: act, slow: act };
+`;
+const PATIENCE_MS = 60_000;
+const EVIL = 'bad\x1b]0;owned\x07\x1b[31m\u202e';
+let server: RunningServer;
+
+before(async () => {
+  const file = join(makeOwnedFolder('handlers'), 'handlers.mjs');
+  await writeFile(file, HANDLERS);
+  server = await startServer({ SLUICE_HANDLERS: file });
+});
+after(() => server.stop());
+
+async function ok(...args: string[]): Promise<Ran> {
+  const ran = await server.run(args);
+  assert.equal(ran.code, 0, `sluice ${args.join(' ')}: ${ran.stderr}`);
+  assert.doesNotMatch(ran.stdout, /(?![\n\t])[\p{Cc}\p{Bidi_Control}]/u, 'nothing acts on a terminal');
+  return ran;
+}
+
+async function addDead(queue: string, ...reasons: string[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const die of reasons) {
+    const { stdout } = await ok(
+      'jobs',
+      'add',
+      queue,
+      JSON.stringify({ die, card: 'ada' }),
+      '--attempts',
+      '1',
+    );
+    ids.push(stdout.trim());
+  }
+  const stateOf = async (id: string): Promise<unknown> =>
+    (JSON.parse((await ok('jobs', 'show', queue, id, '--json')).stdout) as { state: string }).state;
+  await waitUntil(
+    'they are dead',
+    async () => (await Promise.all(ids.map(stateOf))).every((state) => state === 'dead'),
+    {
+      timeoutMs: PATIENCE_MS,
+    },
+  );
+  return ids;
+}
+
+test('queues are listed, paused, resumed and limited', async () => {
+  assert.match((await ok('queues', 'ls')).stdout, /^QUEUE +STATE +WAITING/);
+  const isListed = async (): Promise<boolean> => /^mail +running /m.test((await ok('queues', 'ls')).stdout);
+  await waitUntil('the workers have opened them', isListed, { timeoutMs: PATIENCE_MS });
+  assert.equal((await ok('queues', 'pause', 'mail', '--dry-run')).stdout, 'mail: would be paused\n');
+  await ok('queues', 'pause', 'mail', 'images');
+  const paused = async (): Promise<unknown> => {
+    const rows = jsonLines<{ name: string; paused: boolean }>(await ok('queues', 'ls', '--json'));
+    return rows.find(({ name }) => name === 'mail')?.paused;
+  };
+  await waitUntil('the list says so', async () => (await paused()) === true, { timeoutMs: PATIENCE_MS });
+  await ok('queues', 'resume', 'mail', 'images');
+  await ok('queues', 'limit', 'mail', '--max-active', '7', '--rate', '1000/1m', '--group-max-active', '2');
+  assert.match(
+    (await ok('queues', 'show', 'mail')).stdout,
+    /limits +7 at once, 1,000 starts per 1 min, 2 at once per group/,
+  );
+  await ok('queues', 'limit', 'mail', '--max-active', 'none', '--rate', 'none', '--group-max-active', 'none');
+  assert.match((await ok('queues', 'show', 'mail')).stdout, /limits +none/);
+  assert.equal((await server.run(['queues', 'limit', 'mail'])).code, 2);
+  assert.equal((await server.run(['queues', 'show', 'nothere'])).code, 3);
+});
+
+test('a job is added, found by its data, shown, and cancelled', async () => {
+  const { stdout } = await ok(
+    'jobs',
+    'add',
+    'mail',
+    '{"to":"ada","n":17}',
+    '--delay',
+    '1h',
+    '--priority',
+    '1',
+    '--group',
+    'g',
+  );
+  const id = stdout.trim();
+  const found = jsonLines<{ id: string; state: string }>(
+    await ok('jobs', 'ls', 'mail', '--field', 'n=17', '--json'),
+  );
+  assert.deepEqual(
+    found.map((job) => [job.id, job.state]),
+    [[id, 'delayed']],
+  );
+  const shown = (await ok('jobs', 'show', id)).stdout;
+  assert.match(shown, /queue +mail\n.*state +delayed/s);
+  assert.match(shown, /"to": "ada"/);
+  assert.match(shown, /due .*in (59 min|1 h)/);
+  assert.equal((await server.run(['jobs', 'cancel', 'mail', id])).code, 2, 'nobody to ask');
+  assert.match((await ok('jobs', 'cancel', 'mail', id, '--dry-run')).stdout, /would be cancelled/);
+  await ok('jobs', 'cancel', 'mail', id, '--yes');
+  assert.equal((await server.run(['jobs', 'cancel', 'mail', 'nothing-like-this', '--yes'])).code, 3);
+});
+
+test('a job from stdin runs at once with retry, and what cannot be retried is the code 6', async () => {
+  const added = await server.run(
+    ['jobs', 'add', 'images', '-', '--delay', '1h', '--id', 'img-1', '--keep-result', '1h'],
+    { input: '{"file":"a.png"}' },
+  );
+  assert.equal(added.stdout, 'img-1\n');
+  await ok('jobs', 'retry', 'images', 'img-1');
+  await waitUntil(
+    'it is done',
+    async () => /state +done/.test((await ok('jobs', 'show', 'images', 'img-1')).stdout),
+    { timeoutMs: PATIENCE_MS },
+  );
+  assert.equal((await server.run(['jobs', 'retry', 'images', 'img-1'])).code, 6);
+  assert.equal((await server.run(['jobs', 'add', 'images', '{oops'])).code, 2);
+});
+
+test('dead letters are grouped, read, edited, replayed and exported', async () => {
+  const [first] = await addDead('mail', 'the bank does not answer', 'the bank does not answer', EVIL);
+  assert.match((await ok('dead', 'groups', 'mail')).stdout, /^ +2 +mail .*the bank does not answer/m);
+  const [group] = jsonLines<{ fingerprint: string; count: number }>(await ok('dead', 'groups', '--json'));
+  assert.equal(group!.count, 2);
+  assert.match(
+    (await ok('dead', 'ls', 'mail')).stdout,
+    /bad\\x1b\]0;owned/,
+    'what a stranger wrote is written out',
+  );
+  assert.match(
+    (await ok('dead', 'show', 'mail', first!)).stdout,
+    /Error: the bank does not answer\n +at act/,
+  );
+  assert.match(
+    (await ok('jobs', 'ls', 'mail', '--state', 'dead', '--error', 'bank')).stdout,
+    /the bank does not answer/,
+  );
+  const exported = jsonLines<{ id: string }>(await ok('dead', 'export', 'mail'));
+  assert.equal(exported.length, 3);
+  const plan = await ok('dead', 'replay', 'mail', '--fingerprint', group!.fingerprint, '--dry-run');
+  assert.match(plan.stdout, /^2 dead letters of mail would run again/);
+  assert.equal((await server.run(['dead', 'replay', 'mail', '--yes'])).code, 2, 'which letters?');
+  await ok('dead', 'edit', 'mail', first!, '{"card":"eve"}', '--replay');
+  await waitUntil(
+    'it is not dead any more',
+    async () => (await server.run(['dead', 'show', 'mail', first!])).code === 3,
+    { timeoutMs: PATIENCE_MS },
+  );
+});
+
+test('letters are replayed and given up by ids from a pipe, and the command waits for the end', async () => {
+  await addDead('images', 'one', 'two', 'three');
+  const list = await ok('dead', 'ls', 'images', '--json');
+  assert.equal(
+    (await server.run(['dead', 'rm', 'images', '-'], { input: list.stdout })).code,
+    2,
+    'nobody to ask',
+  );
+  const twoLines = list.stdout.split('\n').slice(0, 2).join('\n');
+  const removed = await server.run(['dead', 'rm', 'images', '-', '--yes', '--json'], { input: twoLines });
+  assert.equal(removed.code, 0, removed.stderr);
+  const [operation] = jsonLines<{ id: string; state: string; progress: { moved: number } }>(removed);
+  assert.deepEqual([operation!.state, operation!.progress.moved], ['done', 2]);
+  assert.equal(jsonLines(await ok('dead', 'ls', 'images', '--json')).length, 1);
+  assert.match((await ok('operations', 'ls')).stdout, /dead\.discard images +done/);
+  assert.match((await ok('operations', 'show', operation!.id, '--follow')).stdout, /done/);
+  const detached = await ok('dead', 'replay', 'images', '--all', '--yes', '--detach');
+  await ok('operations', 'show', detached.stdout.trim(), '--follow');
+  assert.equal((await server.run(['operations', 'cancel', 'nothing', '--yes'])).code, 3);
+});
+
+test('jobs that wait for their next attempt are listed and run now', async () => {
+  const { stdout } = await ok('jobs', 'add', 'slow', '{"die":"not yet"}', '--attempts', '3');
+  const id = stdout.trim();
+  const waits = async (): Promise<boolean> => (await ok('retry', 'ls', 'slow')).stdout.includes(id);
+  await waitUntil('it waits', waits, { timeoutMs: PATIENCE_MS });
+  assert.match((await ok('retry', 'ls')).stdout, /slow .* in \d.*not yet/);
+  assert.match((await ok('retry', 'now', 'slow', '--all', '--dry-run')).stdout, /would run now/);
+  await ok('retry', 'now', 'slow', id);
+});
+
+test('workers are listed and drained, and work again', async () => {
+  const [worker] = jsonLines<{ session: string; name: string; host: string; pid: number }>(
+    await ok('workers', 'ls', 'slow', '--json'),
+  );
+  const name = `${worker!.host}:${worker!.pid}`;
+  assert.equal((await server.run(['workers', 'drain', 'slow', name])).code, 2);
+  await ok('workers', 'drain', 'slow', name, '--yes');
+  const state = async (): Promise<string> => (await ok('workers', 'ls', 'slow')).stdout;
+  await waitUntil('it is drained', async () => /drain/.test(await state()), { timeoutMs: PATIENCE_MS });
+  await ok('workers', 'drain', 'slow', name, '--undo');
+  await waitUntil('it works again', async () => /working/.test(await state()), { timeoutMs: PATIENCE_MS });
+  assert.equal((await server.run(['workers', 'drain', 'slow', 'nobody', '--yes'])).code, 3);
+});
+
+test('schedules are set, listed and removed', async () => {
+  await ok(
+    'schedules',
+    'set',
+    'mail',
+    'digest',
+    '{"kind":"digest"}',
+    '--cron',
+    '0 8 * * 1-5',
+    '--timezone',
+    'Europe/Berlin',
+  );
+  await ok('schedules', 'set', 'images', 'sweep', '--every', '15m', '--missed', 'skip');
+  const table = (await ok('schedules', 'ls')).stdout;
+  assert.match(table, /mail +digest +0 8 \* \* 1-5 \(Europe\/Berlin\)/);
+  assert.match(table, /images +sweep +every 15 min .* in \d/);
+  assert.equal(
+    (await server.run(['schedules', 'set', 'mail', 'x', '--every', '5m', '--cron', '* * * * *'])).code,
+    2,
+  );
+  await ok('schedules', 'rm', 'mail', 'digest', '--yes');
+  assert.equal((await server.run(['schedules', 'rm', 'mail', 'digest', '--yes'])).code, 3);
+});
+
+test('an upload under way is listed, shown and cancelled', async () => {
+  const begun = await fetch(`${server.url}/v1/uploads`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ drive: 'main', path: 'under/way.bin', size: 5_000_000 }),
+  });
+  const { id } = (await begun.json()) as { id: string };
+  assert.match(
+    (await ok('uploads', 'ls')).stdout,
+    new RegExp(`^${id} .* 0 B +4\\.8 MiB .*main/under/way\\.bin`, 'm'),
+  );
+  assert.match((await ok('uploads', 'show', id)).stdout, /received +0 B of 4\.8 MiB \(0 %\)/);
+  await ok('uploads', 'cancel', id, '--yes');
+  assert.match((await ok('uploads', 'show', id)).stdout, /state +cancelled/);
+});
+
+test('a file is traced from its id, and its event is in the tail', async () => {
+  const up = await server.run(['upload', '-', '--to', 'main/traced.txt', '--json'], { input: 'hello' });
+  const [file] = jsonLines<{ nodeId: string }>(up);
+  const traced = async (): Promise<string> => (await ok('trace', file!.nodeId)).stdout;
+  await waitUntil('its event is published', async () => /event .* published/.test(await traced()), {
+    timeoutMs: PATIENCE_MS,
+  });
+  assert.match(await traced(), /upload .* completed.*\n.*traced\.txt[\s\S]*file .*active[\s\S]*event/);
+  assert.match(
+    (await ok('events', 'tail', '--no-follow', '-n', '50')).stdout,
+    /repository\.documents\..*traced\.txt/,
+  );
+  assert.equal(jsonLines(await ok('events', 'tail', '--no-follow', '-n', '1', '--json')).length, 1);
+  assert.equal((await server.run(['trace', '00000000-0000-0000-0000-000000000000'])).code, 3);
+});
+
+test('the cache is counted, explained, read and invalidated', async () => {
+  const up = await server.run(['upload', '-', '--to', 'main/cached.txt', '--json'], { input: 'hello' });
+  const [file] = jsonLines<{ nodeId: string }>(up);
+  await fetch(`${server.url}/v1/nodes/${file!.nodeId}`);
+  const families = async (): Promise<string[]> =>
+    jsonLines<{ family: string }>(await ok('cache', 'stats', '--json')).map(({ family }) => family);
+  await waitUntil('the server has told its counts', async () => (await families()).includes('node'), {
+    timeoutMs: PATIENCE_MS,
+  });
+  assert.match((await ok('cache', 'stats')).stdout, /^FAMILY +HIT RATE/);
+  const key = JSON.stringify({ tenant: 'default', id: file!.nodeId });
+  assert.match((await ok('cache', 'get', 'node', key)).stdout, /cached\.txt/);
+  assert.match((await ok('cache', 'explain', 'node', key)).stdout, /^It is in Redis and fresh\.\n/);
+  assert.match((await ok('cache', 'invalidate', 'node', key, '--dry-run')).stdout, /would be dropped/);
+  await ok('cache', 'invalidate', 'node', key);
+  assert.match((await ok('cache', 'explain', 'node', key)).stdout, /^It is not in Redis/);
+  assert.equal((await server.run(['cache', 'explain', 'nothing', '"x"'])).code, 3);
+});
+
+test('Redis, status, top and doctor say how it is', async () => {
+  assert.match((await ok('redis', 'health')).stdout, /when full +noeviction\n/);
+  const status = (await ok('status')).stdout;
+  assert.match(status, /ready\njobs +\d/);
+  assert.match(status, /Needs attention[\s\S]*dead letters/);
+  const lines = (await ok('top', '--count', '2', '--every', '100ms')).stdout
+    .split('\n')
+    .filter((line) => line.includes(' mail '));
+  assert.equal(lines.length, 2);
+  assert.match(lines[0]!, /running waiting=\d+ active=\d+ delayed=\d+ dead=\d+ workers=1/);
+  assert.equal(jsonLines<{ atMs: number }>(await ok('top', '--count', '1', '--json')).length, 1);
+  const findings = jsonLines<{ what: string; level: string }>(await ok('doctor', '--json'));
+  for (const what of ['eviction', 'persistence', 'memory', 'clock of the server', 'clock of Redis', 'key'])
+    assert.ok(
+      findings.some((finding) => finding.what === what && finding.level !== 'fail'),
+      what,
+    );
+});
+
+test('completion proposes the queues of the server', async () => {
+  const { stdout } = await ok('__complete', 'queues', 'pause', 'ma');
+  assert.equal(stdout, 'mail\tqueue\n');
+});
