@@ -169,7 +169,7 @@ async function makeKey(page: Page, name: string, role: string): Promise<string> 
 }
 
 async function signIn(page: Page, key: string): Promise<void> {
-  await page.getByLabel('Key', { exact: true }).fill(key);
+  await page.locator('input[name=key]').fill(key);
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
