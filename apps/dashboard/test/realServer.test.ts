@@ -141,10 +141,12 @@ test(
   async () => {
     const page = await open('/settings');
     const admin = await makeKey(page, 'Ada', 'admin');
-    await page.goto(`${server.url}/queues`);
-    await signIn(page, admin);
-    await page.getByRole('heading', { name: 'Queues', level: 1 }).waitFor();
-    await page.goto(`${server.url}/settings`);
+    // Whoever made it stays inside; everybody else stands before the door.
+    await page.getByText('Ada · admin').waitFor();
+    const other = await open('/queues');
+    await signIn(other, admin);
+    await other.getByRole('heading', { name: 'Queues', level: 1 }).waitFor();
+    await other.context().close();
     const viewer = await makeKey(page, 'Vera', 'viewer');
     await page.getByRole('button', { name: 'Sign out' }).click();
     await signIn(page, viewer);
