@@ -25,6 +25,8 @@ const CHECK_DEADLINE_MS = 2_000;
 /** How long the head of a request may take. A body may take as long as it likes, as long as bytes come. */
 const HEADERS_TIMEOUT_MS = 20_000;
 const KEEP_ALIVE_MS = 72_000;
+/** How often a server that stops looks for connections that have nothing more to do. */
+const LET_GO_MS = 100;
 
 /** Resolves if the part can do its work, otherwise rejects with the reason. */
 export type ReadyCheck = () => Promise<void>;
@@ -183,11 +185,17 @@ function listenOn(server: Server, host: string, port: number): Promise<number> {
 
 async function close(server: FastifyInstance, { files }: HttpOptions, deadlineMs: number): Promise<void> {
   const impatience = setTimeout(() => server.server.closeAllConnections(), deadlineMs);
-  await new Promise<void>((resolve) => {
-    server.server.close(() => resolve());
+  // A connection that is kept alive may bring another request, even another stream, after the first look.
+  const letGo = (): void => {
     files?.endStreams(server.server);
     server.server.closeIdleConnections();
+  };
+  const again = setInterval(letGo, LET_GO_MS);
+  await new Promise<void>((resolve) => {
+    server.server.close(() => resolve());
+    letGo();
   });
+  clearInterval(again);
   clearTimeout(impatience);
   await server.close();
 }

@@ -30,6 +30,9 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+/** While the first key is made and used, others of our requests are refused for a moment; that is no reason to leave the page. */
+let isEntering = false;
+
 const roles: readonly Role[] = ['viewer', 'operator', 'admin'];
 
 export function get<T>(path: string, options: CallOptions = {}): Promise<T> {
@@ -59,7 +62,7 @@ export async function call<T>(method: string, path: string, options: CallOptions
   if (response.ok) return answer as T;
   const refusal = refusalOf(response, answer);
   // The session ended, or its key did: back to the door, from wherever we are.
-  if (response.status === 401 && path !== '/v1/session') session.value = null;
+  if (response.status === 401 && path !== '/v1/session' && !isEntering) session.value = null;
   throw refusal;
 }
 
@@ -112,6 +115,21 @@ export async function whoAmI(): Promise<void> {
 
 export async function signIn(key: string): Promise<void> {
   session.value = await call<Session>('POST', '/v1/session', { body: { key } });
+}
+
+/**
+ * Makes the first key of a server that had none, and signs in with it at once: whoever made it would otherwise stand before the door, with the
+ * only text of the key on the page behind it.
+ */
+export async function enterWithFirstKey(make: () => Promise<string>): Promise<string> {
+  isEntering = true;
+  try {
+    const key = await make();
+    await signIn(key);
+    return key;
+  } finally {
+    isEntering = false;
+  }
 }
 
 export async function signOut(): Promise<void> {

@@ -1,6 +1,6 @@
 // Keys, webhooks and alerts.
 import { useState } from 'preact/hooks';
-import { at, call, get, may, session } from '../data/api.js';
+import { at, call, enterWithFirstKey, get, may, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { AlertRow, Delivery, KeyRow, Page, Role, Webhook } from '../data/shapes.js';
 import { Action, useWork } from '../parts/action.js';
@@ -173,8 +173,9 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: string
   const [role, setRole] = useState<Role>(own.via === 'open' ? 'admin' : 'viewer');
   const [tenant, setTenant] = useState(own.installation ? '*' : own.tenant);
   const { busy, start } = useWork(async () => {
-    const made = await call<{ key: string }>('POST', '/v1/keys', { body: { name, role, tenant } });
-    onMade(made.key);
+    const make = async (): Promise<string> =>
+      (await call<{ key: string }>('POST', '/v1/keys', { body: { name, role, tenant } })).key;
+    onMade(await (own.via === 'open' ? enterWithFirstKey(make) : make()));
     return undefined;
   });
   return (

@@ -1,0 +1,239 @@
+/** The page on a real server, with real queues, files and keys: from an empty installation to signed-in roles, through a restart. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import {
+  chromiumProblem,
+  makeOwnedFolder,
+  spawnOwned,
+  startBrowser,
+  waitUntil,
+  type Browser,
+} from '@sluice/testbed';
+import type { Page } from 'playwright-core';
+
+const noBrowser = chromiumProblem() ?? false;
+const main = fileURLToPath(new URL('../../../server/dist/src/main.js', import.meta.url));
+const startMs = 120_000;
+const patienceMs = 60_000;
+const hostile = '<img src=x onerror="window.hacked=1">';
+const handlers = `
+export const handlers = {
+  broken: async ({ data }) => {
+    if (data.mended) return { fine: true };
+    throw new Error('it broke: ${hostile}');
+  },
+};
+`;
+
+interface Running {
+  url: string;
+  stop: () => Promise<number | null>;
+}
+
+let browser: Browser;
+let folder: string;
+let port: number;
+let server: Running;
+
+before(async () => {
+  if (noBrowser) return;
+  folder = makeOwnedFolder('dashboard');
+  writeFileSync(join(folder, 'handlers.mjs'), handlers);
+  port = await freePort();
+  // One after the other: what was started is known when the next one fails.
+  server = await startServer();
+  browser = await startBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+test('a job that died is found, edited and replayed on the page', { skip: noBrowser }, async () => {
+  await addJob({ customer: hostile }, 1);
+  await waitForDead(1);
+  const page = await open('/');
+  await page.getByText('1 dead letters').waitFor();
+  await page.getByRole('link', { name: 'Replay or discard' }).click();
+  await page
+    .getByRole('cell', { name: /it broke/ })
+    .first()
+    .waitFor();
+  await page.locator('td a.mono').first().click();
+  await page.getByRole('button', { name: 'Edit and replay' }).click();
+  await page.getByRole('dialog').getByLabel('Data').fill('{ "mended": true }');
+  await page.getByRole('region', { name: 'What changes' }).waitFor();
+  await page.getByRole('button', { name: 'Replay with these data' }).click();
+  await page.getByText(/runs again/).waitFor();
+  await waitForDead(0);
+  assert.equal(await page.evaluate('window.hacked'), undefined);
+  await page.context().close();
+});
+
+test(
+  'dead letters are discarded as an operation that the page follows to its end',
+  { skip: noBrowser },
+  async () => {
+    for (let i = 0; i < 5; i++) await addJob({ i }, 1);
+    await waitForDead(5);
+    const page = await open('/dead?queue=broken');
+    await page.getByRole('button', { name: 'Discard all matching' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Discard 5 letters' }).click();
+    await page.getByText('5 of 5').waitFor();
+    await page.getByText('Nothing has died').waitFor();
+    await page.context().close();
+  },
+);
+
+test('a queue is paused and resumed, and the audit log says who did it', { skip: noBrowser }, async () => {
+  const page = await open('/queues/broken');
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByText('broken starts jobs again.').waitFor();
+  await page.goto(`${server.url}/audit`);
+  await page.getByRole('link', { name: 'queue.resume' }).first().waitFor();
+  await page.context().close();
+});
+
+test(
+  'a file is sent from the page, shown as text, and followed through the flow',
+  { skip: noBrowser },
+  async () => {
+    const page = await open('/uploads');
+    await page.getByRole('button', { name: 'Choose files' }).waitFor();
+    const content = `${hostile}\nsecond line`;
+    await page
+      .getByLabel('Files to send')
+      .setInputFiles({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from(content) });
+    await page.getByText('done', { exact: true }).waitFor();
+    await page.goto(`${server.url}/files`);
+    await page.getByRole('link', { name: 'notes.txt' }).click();
+    await page.getByText('second line').waitFor();
+    await page.getByRole('link', { name: 'Follow this file' }).click();
+    await page.getByText('COMPLETED', { exact: true }).waitFor();
+    assert.equal(await page.evaluate('window.hacked'), undefined);
+    await page.context().close();
+  },
+);
+
+test('a server that restarts is found again by a page that stayed open', { skip: noBrowser }, async () => {
+  const page = await open('/');
+  await page.getByText('live', { exact: true }).waitFor();
+  const began = performance.now();
+  await server.stop();
+  // An open page must not keep a server from stopping in good order.
+  assert.ok(performance.now() - began < 20_000);
+  await page.getByText('no connection').waitFor();
+  server = await startServer();
+  await page.getByText('live', { exact: true }).waitFor();
+  await page.context().close();
+});
+
+test(
+  'the first key closes the door; keys open it as far as their role goes',
+  { skip: noBrowser },
+  async () => {
+    const page = await open('/settings');
+    const admin = await makeKey(page, 'Ada', 'admin');
+    // Whoever made it stays inside; everybody else stands before the door.
+    await page.getByText('Ada · admin').waitFor();
+    const other = await open('/queues');
+    await signIn(other, admin);
+    await other.getByRole('heading', { name: 'Queues', level: 1 }).waitFor();
+    await other.context().close();
+    const viewer = await makeKey(page, 'Vera', 'viewer');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signIn(page, viewer);
+    await page.getByText('Vera · viewer').waitFor();
+    await page.goto(`${server.url}/queues`);
+    const pause = page.getByRole('button', { name: 'Pause broken' });
+    await pause.waitFor();
+    assert.equal(await pause.isDisabled(), true);
+    await page.context().close();
+  },
+);
+
+async function makeKey(page: Page, name: string, role: string): Promise<string> {
+  await page.getByRole('button', { name: 'New key' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill(name);
+  await dialog.getByLabel('Role').selectOption(role);
+  await dialog.getByRole('button', { name: 'Make it' }).click();
+  const text = await page.locator('.secret').textContent();
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  return text!;
+}
+
+async function signIn(page: Page, key: string): Promise<void> {
+  await page.locator('input[name=key]').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+async function open(path: string): Promise<Page> {
+  const context = await browser.newContext({
+    viewport: { width: 1_440, height: 900 },
+    reducedMotion: 'reduce',
+  });
+  context.setDefaultTimeout(patienceMs);
+  const page = await context.newPage();
+  await page.goto(server.url + path);
+  return page;
+}
+
+async function addJob(data: object, attempts: number): Promise<void> {
+  const response = await fetch(`${server.url}/v1/queues/broken/jobs`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ data, attempts }),
+  });
+  assert.equal(response.status, 201, await response.text());
+}
+
+async function waitForDead(count: number): Promise<void> {
+  const dead = async (): Promise<boolean> => {
+    const response = await fetch(`${server.url}/v1/queues/broken/dead`);
+    return ((await response.json()) as { items: unknown[] }).items.length === count;
+  };
+  await waitUntil(`${count} dead letters`, dead, { timeoutMs: patienceMs });
+}
+
+/** On the same port each time, as a restarted server is. */
+async function startServer(): Promise<Running> {
+  const child = spawnOwned(process.execPath, [main], {
+    env: {
+      ...process.env,
+      ...{ SLUICE_DATA_DIR: folder, SLUICE_PORT: String(port), SLUICE_QUEUES: 'broken' },
+      SLUICE_HANDLERS: join(folder, 'handlers.mjs'),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout!, child.stderr!])
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const ended = once(child, 'close') as Promise<[number | null]>;
+  const runs = (): boolean => child.exitCode !== null || /^Upload a file: .*\n/m.test(output);
+  await waitUntil('the server runs', runs, { timeoutMs: startMs });
+  assert.equal(child.exitCode, null, output);
+  return {
+    url: /runs at (\S+)/.exec(output)![1]!,
+    stop: async () => {
+      child.kill('SIGTERM');
+      return (await ended)[0];
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port: free } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return free;
+}
