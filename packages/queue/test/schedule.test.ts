@@ -80,7 +80,9 @@ test('workers fire schedules while they work, each tick once', async () => {
   const firstMs = Math.ceil(((await redisNowMs()) + 200) / 100) * 100;
   const lastMs = firstMs + 9 * 100;
   const queue = newQueue({}, name);
-  await queue.schedules.set('beat', { everyMs: 100 }, null, { startMs: firstMs, endMs: lastMs });
+  // A machine that stood still for seconds makes up for all ticks, so that they can be counted.
+  const span = { startMs: firstMs, endMs: lastMs, missed: 'all' } as const;
+  await queue.schedules.set('beat', { everyMs: 100 }, null, span);
   await waitUntil('the schedule has ended', async () => (await queue.schedules.get('beat')) === null);
   await waitUntil('ten jobs have run', () => ran.length >= 10);
   await Promise.all(workers.map((worker) => worker.stop()));
