@@ -268,8 +268,8 @@ test('on a cluster a group is freed on all masters', async (t) => {
     return found.flat().length;
   };
   const some = ids.slice(0, 300);
-  await rows.family.getMany(some);
   await eventually('all are there', async () => {
+    await rows.family.getMany(some);
     return (await count('value')) === some.length && (await count('members')) === 1;
   });
   rows.version = 2;
