@@ -18,8 +18,8 @@ import { endLeftovers } from './leftovers.mjs';
 import { compile, prepare, readJson, root, say } from './prepare.mjs';
 import { brokenPromises } from './promises.mjs';
 
-/** Test files at once. Each brings its own servers, and CI has two cores. */
-const CONCURRENCY = 2;
+/** Test files at once. Each brings its own servers, and CI has two cores; but tests wait for things more than they compute. */
+const CONCURRENCY = 3;
 const ONE_TEST_TIMEOUT_MS = 10 * 60_000;
 /** A run takes about twenty minutes on two cores; this ends one that hangs. */
 const WHOLE_RUN_TIMEOUT_MS = 45 * 60_000;
