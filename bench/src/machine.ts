@@ -13,10 +13,11 @@ export interface Machine {
   /** Versions of the servers that were measured or written to. */
   redis?: string;
   s3?: string;
+  browser?: string;
   versions: Record<string, string>;
 }
 
-export async function describeMachine(servers: Pick<Machine, 'redis' | 's3'>): Promise<Machine> {
+export async function describeMachine(servers: Pick<Machine, 'redis' | 's3' | 'browser'>): Promise<Machine> {
   const cpus = os.cpus();
   return {
     cpu: cpus[0]?.model.trim() ?? 'unknown',

@@ -10,6 +10,7 @@ import { isSluiceError } from '@sluice/base';
 import { errors } from './errors.js';
 import { benchGroups } from './cache/groups.js';
 import { benchCache } from './cache/suite.js';
+import { benchDashboard } from './dashboard/suite.js';
 import { benchInspect } from './inspect/suite.js';
 import { benchQueue } from './queue/suite.js';
 import { benchUploads } from './uploads/suite.js';
@@ -21,6 +22,7 @@ const SUITES: Record<string, (options: BenchOptions) => Promise<void>> = {
   cache: benchCache,
   cacheGroups: benchGroups,
   inspect: benchInspect,
+  dashboard: benchDashboard,
   uploads: benchUploads,
   uploadsTuning: tuneUploads,
 };

@@ -17,7 +17,6 @@ export interface Misbehaviour {
   spoils?: boolean;
   /** Says that all is well and stores nothing. */
   forgets?: boolean;
-  redisUrl?: string;
 }
 
 interface Kept {
@@ -90,12 +89,10 @@ export function standIn(misbehaviour: Misbehaviour = {}): StartUploadServer {
       reply().catch((error: unknown) => response.writeHead(500).end(String(error)));
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { redisUrl } = misbehaviour;
     return {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       pid: process.pid,
       redisPids: [process.pid],
-      ...(redisUrl !== undefined && { chunks: { redisUrl, budgetBytes: 2 ** 30 } }),
       async stop() {
         server.closeAllConnections();
         await new Promise((resolve) => server.close(resolve));

@@ -1,15 +1,12 @@
 /*
- * What is looked at: queues full of waiting jobs, with workers that sleep, and queues that die or work on demand.
+ * What is looked at: queues full of waiting jobs, with workers that sleep, and one that works on demand.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GiveUp, Queue } from '@sluice/queue';
-import { until } from '../waiting.js';
+import { Queue } from '@sluice/queue';
+import { addMany } from '../fill.js';
 import type { Sizes } from './sizes.js';
 
-const ADDED_AT_ONCE = 10_000;
 const TICK_MS = 20;
-const FILL_DEADLINE_MS = 300_000;
-const CAUSES = 20;
 
 /** Paused, so that the jobs wait, and workers that come sleep. */
 export async function fillQueues(url: string, sizes: Sizes): Promise<Queue[]> {
@@ -36,25 +33,5 @@ export async function steadyLoad(queue: Queue, { jobsPerSecond, loadMs }: Sizes)
     added += due;
     await Promise.all(Array.from({ length: due }, (_, n) => queue.add({ n })));
     await sleep(TICK_MS);
-  }
-}
-
-/** Every job dies; causes repeat, with numbers in their messages that vary. */
-export async function buryMany(queue: Queue<{ n: number }>, count: number): Promise<void> {
-  const worker = queue.work(
-    ({ data: { n } }) => {
-      throw new GiveUp(`step ${'abcdefghijklmnopqrst'[n % CAUSES]} failed for document ${n}`);
-    },
-    { concurrency: 500 },
-  );
-  await addMany(queue, count, (n) => ({ n }));
-  await until(async () => (await queue.dead.count()) === count, FILL_DEADLINE_MS, 'the burial of all jobs');
-  await worker.stop();
-}
-
-async function addMany<Data>(queue: Queue<Data>, count: number, make: (n: number) => Data): Promise<void> {
-  for (let from = 0; from < count; from += ADDED_AT_ONCE) {
-    const length = Math.min(ADDED_AT_ONCE, count - from);
-    await queue.addMany(Array.from({ length }, (_, i) => ({ data: make(from + i) })));
   }
 }

@@ -13,13 +13,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Inspect } from '@sluice/inspect';
 import { Queue } from '@sluice/queue';
 import { errors } from '../errors.js';
+import { buryMany } from '../fill.js';
 import { startFreshRedis, type FreshRedis } from '../freshRedis.js';
 import { describeMachine } from '../machine.js';
 import type { BenchOptions } from '../options.js';
 import { saveResult } from '../results.js';
 import { less, RedisTime, type Spent } from './redisTime.js';
 import { toJson, toTable, type Findings } from './report.js';
-import { buryMany, fillQueues, startWorkers, steadyLoad } from './scene.js';
+import { fillQueues, startWorkers, steadyLoad } from './scene.js';
 import { FULL, QUICK, VIEWERS, type Sizes } from './sizes.js';
 
 export const MEASURES = ['sampler', 'groups'] as const;

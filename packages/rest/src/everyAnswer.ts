@@ -11,26 +11,11 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
   return typeof given === 'string' && sane.test(given) ? given : randomUUID();
 }
 
-/** An answer is data: nothing in it is run, framed or guessed at. A page says otherwise, with `pageHeaders`. */
+/** An answer is data: nothing in it is run, framed or guessed at. A page says otherwise itself. */
 export const answerHeaders = {
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
-};
-
-/** For HTML: scripts and styles come from this server as files, never inline. */
-export const pageHeaders = {
-  ...answerHeaders,
-  'Content-Security-Policy': [
-    "default-src 'none'",
-    ...['script-src', 'style-src', 'connect-src', 'font-src', 'manifest-src'].map((what) => `${what} 'self'`),
-    "img-src 'self' data:",
-    "form-action 'self'",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-  ].join('; '),
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Permissions-Policy': 'camera=(), microphone=(), geolocation=()',
 };
 
 /** For the routes that are declared in this scope. */

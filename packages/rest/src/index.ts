@@ -1,7 +1,7 @@
 // @sluice/rest: the HTTP interface: uploads, files, nodes, drives, tokens and links.
 export { notFound, refuse, rest, routes } from './rest.js';
 export type { RestOptions } from './rest.js';
-export { answerHeaders, markAnswers, pageHeaders, requestIdOf } from './everyAnswer.js';
+export { answerHeaders, markAnswers, requestIdOf } from './everyAnswer.js';
 export { checkInsider, isInsider } from './insiders.js';
 export { endStreams, EventStream } from './eventStream.js';
 export { nodeView } from './nodeRoutes.js';

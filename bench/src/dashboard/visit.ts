@@ -1,0 +1,66 @@
+/// <reference lib="dom" />
+/*
+ * One visit of the overview by a browser that has nothing in its cache: when it first painted anything, when the figures stood on the page,
+ * and what it had to load for that.
+ */
+import type { Browser } from '@sluice/testbed';
+
+export interface Visit {
+  firstPaintMs: number;
+  /** The frame with the key figures is on the screen. */
+  figuresMs: number;
+  scriptBytes: number;
+  otherBytes: number;
+  requests: number;
+}
+
+const PATIENCE_MS = 60_000;
+const WIDE = { width: 1_440, height: 900 };
+
+export async function visit(browser: Browser, url: string, waitingShown: string): Promise<Visit> {
+  const context = await browser.newContext({ viewport: WIDE });
+  try {
+    const page = await context.newPage();
+    await page.addInitScript(watchForFigures, waitingShown);
+    await page.goto(url);
+    const read = await page.waitForFunction(readVisit, undefined, { timeout: PATIENCE_MS });
+    return (await read.jsonValue()) as Visit;
+  } finally {
+    await context.close();
+  }
+}
+
+/** Runs in the page, before its own scripts. */
+function watchForFigures(waitingShown: string): void {
+  const observer = new MutationObserver(() => {
+    const figures = document.querySelector('[aria-label="Key figures"]');
+    if (!figures?.textContent?.includes(waitingShown)) return;
+    observer.disconnect();
+    // The callback runs before the frame is drawn; the one after it begins when that frame is done.
+    requestAnimationFrame(() => requestAnimationFrame(() => performance.mark('figures')));
+  });
+  observer.observe(document, { subtree: true, childList: true, characterData: true });
+}
+
+/** Runs in the page, again and again until there is an answer. */
+function readVisit(): unknown {
+  const figuresMs = performance.getEntriesByName('figures')[0]?.startTime;
+  const firstPaintMs = performance.getEntriesByName('first-contentful-paint')[0]?.startTime;
+  if (figuresMs === undefined || firstPaintMs === undefined) return undefined;
+  const loaded = [
+    ...performance.getEntriesByType('navigation'),
+    ...performance.getEntriesByType('resource'),
+  ] as PerformanceResourceTiming[];
+  // What came later (the live stream, the charts) was not needed for it.
+  const before = loaded.filter(({ responseEnd }) => responseEnd > 0 && responseEnd <= figuresMs);
+  const isScript = ({ name }: PerformanceResourceTiming): boolean => new URL(name).pathname.endsWith('.js');
+  const bytes = (entries: PerformanceResourceTiming[]): number =>
+    entries.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0);
+  return {
+    firstPaintMs,
+    figuresMs,
+    scriptBytes: bytes(before.filter(isScript)),
+    otherBytes: bytes(before.filter((entry) => !isScript(entry))),
+    requests: before.length,
+  };
+}
