@@ -6,7 +6,8 @@
  * With CI=true a part or a test that was skipped counts as failed.
  *
  * A test file is taken from the sources and run from `dist/`, so that the compiled rest of a deleted test does not
- * count. Files named `*.alone.test.ts` measure time: they run after the others, one by one.
+ * count. Files named `*.calm.test.ts` hold many processes to their deadlines: they run after the others, two at once. Files named
+ * `*.alone.test.ts` measure time: they run last, one by one.
  */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -18,8 +19,8 @@ import { endLeftovers } from './leftovers.mjs';
 import { compile, prepare, readJson, root, say } from './prepare.mjs';
 import { brokenPromises } from './promises.mjs';
 
-/** Test files at once. Each brings its own servers, and CI has two cores; but tests wait for things more than they compute. */
-const CONCURRENCY = 3;
+/** Test files at once, by kind. Each brings its own servers, and CI has two cores; but tests wait for things more than they compute. */
+const AT_ONCE = { usual: 3, calm: 2, alone: 1 };
 const ONE_TEST_TIMEOUT_MS = 10 * 60_000;
 /** A run takes about twenty minutes on two cores; this ends one that hangs. */
 const WHOLE_RUN_TIMEOUT_MS = 45 * 60_000;
@@ -37,9 +38,9 @@ const lateness = setTimeout(() => interrupt('the time limit'), WHOLE_RUN_TIMEOUT
 
 const needs = { redis: true, openssl: true, postgres: true, versitygw: true, tmux: true, chromium: true };
 await prepare({ ...needs, build: false });
-const typesHold = await part('types', compile);
+// The compiler and the formatter keep one core each busy.
+const [typesHold] = await Promise.all([part('types', compile), part('format', checkFormat)]);
 await part('lint', lint);
-await part('format', checkFormat);
 if (typesHold) await runTests();
 else skip('tests', 'the types do not hold');
 if (!typesHold || words.length > 0) skip('promises', 'not all tests ran');
@@ -71,11 +72,11 @@ function count(outcome, name) {
 
 async function runTests() {
   const files = testFiles().filter((file) => words.every((word) => file.includes(word)));
-  const isAlone = (file) => file.endsWith('.alone.test.js');
-  const groups = [
-    { files: files.filter((file) => !isAlone(file)), concurrency: CONCURRENCY },
-    { files: files.filter(isAlone), concurrency: 1 },
-  ];
+  const kindOf = (file) => /\.(calm|alone)\.test\.js$/.exec(file)?.[1] ?? 'usual';
+  const groups = Object.entries(AT_ONCE).map(([kind, concurrency]) => ({
+    files: files.filter((file) => kindOf(file) === kind),
+    concurrency,
+  }));
   // Tests kill processes, not machines: what their servers write may lie in memory, where no slow disk makes them late.
   const { keepTemporaryFilesInMemory } = await import('../packages/testbed/dist/src/memoryDisk.js');
   keepTemporaryFilesInMemory();

@@ -6,7 +6,7 @@
  */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { chromium, type Browser } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 
 export type { Browser } from 'playwright-core';
 
@@ -23,6 +23,8 @@ export function chromiumProblem(): string | undefined {
 export async function startBrowser(args: string[] = []): Promise<Browser> {
   const executablePath = chromiumFile();
   if (executablePath === undefined) throw new Error(chromiumProblem());
+  // It takes most of a second to load, which the many tests without a browser need not wait for.
+  const { chromium } = await import('playwright-core');
   const sandbox = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
   return chromium.launch({
     executablePath,
