@@ -283,7 +283,7 @@ test('Redis, status, top and doctor say how it is', async () => {
   assert.match((await ok('redis', 'health')).stdout, /when full +noeviction\n/);
   const status = (await ok('status')).stdout;
   assert.match(status, /ready\njobs +\d/);
-  assert.match(status, /Needs attention[\s\S]*dead letters/);
+  assert.match(status, /Needs attention[\s\S]*dead letters?/);
   const lines = (await ok('top', '--count', '2', '--every', '100ms')).stdout
     .split('\n')
     .filter((line) => line.includes(' mail '));

@@ -120,15 +120,24 @@ function attentionOf(overview: Omit<Overview, 'attention'>): Attention[] {
     else if (counts.waiting > 0 && counts.workers === 0)
       found.push({
         code: 'NO_WORKERS',
-        message: `${counts.waiting} jobs wait and nobody works`,
+        message: `${counted(counts.waiting, 'job waits', 'jobs wait')} and nobody works`,
         queue: name,
       });
     else if (counts.oldestWaitingMs > longWaitMs)
       found.push({ code: 'LONG_WAIT', message: 'its oldest job waits for minutes', queue: name });
     if (counts.dead > 0)
-      found.push({ code: 'DEAD_LETTERS', message: `${counts.dead} dead letters`, queue: name });
+      found.push({
+        code: 'DEAD_LETTERS',
+        message: counted(counts.dead, 'dead letter', 'dead letters'),
+        queue: name,
+      });
   }
   if (outbox.oldestMs > lateOutboxMs)
     found.push({ code: 'OUTBOX_LATE', message: 'events wait for more than a minute to be published' });
   return found;
+}
+
+/** `1 dead letter`, `1,204,331 jobs wait`: people read these. */
+function counted(count: number, one: string, many: string): string {
+  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
 }
