@@ -12,6 +12,7 @@ import { KeyFigures } from './panels/keyFigures.js';
 import { QueuesPanel } from './panels/queues.js';
 import { RedisPanel } from './panels/redis.js';
 import { RetriesPanel } from './panels/retries.js';
+import { StartPanel } from './panels/start.js';
 import { TargetsPanel } from './panels/targets.js';
 
 export interface PanelProps {
@@ -28,6 +29,7 @@ export interface PanelEntry {
 
 export const panels: readonly PanelEntry[] = [
   { name: 'key figures', size: 'full', panel: KeyFigures },
+  { name: 'start', size: 'full', panel: StartPanel },
   { name: 'attention', size: 'full', panel: AttentionPanel },
   { name: 'throughput', size: 'third', panel: ThroughputChart },
   { name: 'latency', size: 'third', panel: LatencyChart },

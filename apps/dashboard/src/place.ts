@@ -63,3 +63,8 @@ function followLink(event: MouseEvent): void {
   event.preventDefault();
   go(link.pathname + link.search);
 }
+
+/** For commands that people copy: where this server is, as the reader reaches it. */
+export function serverAddress(): string {
+  return location.origin;
+}

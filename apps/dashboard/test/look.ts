@@ -22,7 +22,7 @@ const paths = [
   '/workers',
   '/schedules',
   '/uploads',
-  '/files?file=n1',
+  '/files',
   '/events',
   '/trace?id=17',
   '/cache?family=user',
@@ -37,7 +37,11 @@ for (const scene of scenes) {
   const standIn = await startStandIn(scene);
   for (const { name, width, height } of views) {
     for (const colorScheme of ['light', 'dark'] as const) {
-      const context = await browser.newContext({ viewport: { width, height }, colorScheme });
+      const context = await browser.newContext({
+        viewport: { width, height },
+        colorScheme,
+        isMobile: name === 'phone',
+      });
       const page = await context.newPage();
       page.on('console', (message) => message.type() === 'error' && console.error(scene, message.text()));
       page.on('pageerror', (error) => console.error(scene, error.message));

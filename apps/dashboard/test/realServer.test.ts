@@ -59,7 +59,7 @@ test('a job that died is found, edited and replayed on the page', { skip: noBrow
   await addJob({ customer: hostile }, 1);
   await waitForDead(1);
   const page = await open('/');
-  await page.getByText('1 dead letters').waitFor();
+  await page.getByText(': 1 dead letter').waitFor();
   await page.getByRole('link', { name: 'Replay or discard' }).click();
   await page
     .getByRole('cell', { name: /it broke/ })
@@ -116,7 +116,7 @@ test(
     await page.getByRole('link', { name: 'notes.txt' }).click();
     await page.getByText('second line').waitFor();
     await page.getByRole('link', { name: 'Follow this file' }).click();
-    await page.getByText('COMPLETED', { exact: true }).waitFor();
+    await page.getByText('completed', { exact: true }).waitFor();
     assert.equal(await page.evaluate('window.hacked'), undefined);
     await page.context().close();
   },

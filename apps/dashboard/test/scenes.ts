@@ -81,7 +81,11 @@ export function overviewOf(scene: SceneName, nowMs: number): Overview {
           topError: groupOf(i, name, nowMs),
         })),
     },
-    retries: { count: sum(({ counts }) => counts.delayed), complete: true, nextMs: nowMs + 105_000 },
+    retries: {
+      count: sum(({ counts }) => counts.delayed),
+      complete: true,
+      nextMs: queues.length === 0 ? null : nowMs + 105_000,
+    },
     uploads: { open: scene === 'empty' ? 0 : 3 },
     outbox: { waiting: scene === 'broken' ? 1_204 : 0, oldestMs: scene === 'broken' ? 190_000 : 0 },
     attention: attentionOf(scene, queues),
@@ -104,7 +108,7 @@ function attentionOf(scene: SceneName, queues: QueueRow[]): Overview['attention'
     .filter(({ counts }) => counts.dead > 0)
     .map(({ name, counts }) => ({
       code: 'DEAD_LETTERS',
-      message: `${counts.dead} dead letters`,
+      message: counts.dead === 1 ? '1 dead letter' : `${counts.dead.toLocaleString('en-US')} dead letters`,
       queue: name,
     }));
   const paused = { code: 'QUEUE_PAUSED', message: 'paused: no job is started', queue: 'mail' };
@@ -121,13 +125,13 @@ function attentionOf(scene: SceneName, queues: QueueRow[]): Overview['attention'
 
 function queueOf(name: string, i: number, scene: SceneName, nowMs: number): QueueRow {
   const isBroken = scene === 'broken';
-  const dead = [12, 3, 1, 7, 0, 0, 0, 0][i]! * (isBroken ? 941 : 1);
+  const dead = [12, 3, 1, 7, 2, 0, 0, 0][i]! * (isBroken ? 941 : 1);
   return {
     name,
     paused: name === 'mail',
     counts: {
       waiting: isBroken && i === 0 ? 1_204_331 : [213, 44, 8, 91, 1_020, 0, 3, 0][i]!,
-      delayed: [5, 2, 1, 3, 0, 0, 0, 0][i]!,
+      delayed: [3, 3, 0, 3, 0, 0, 0, 0][i]!,
       blocked: 0,
       active: isBroken ? 0 : [16, 8, 4, 6, 0, 2, 1, 0][i]!,
       dead,
@@ -191,7 +195,7 @@ function familyOf(family: string, hitRate: number, reads: number): CacheFamily {
   return {
     family,
     hitRate,
-    averageLoadMs: 48,
+    averageLoadMs: reads === 0 ? 0 : 48,
     averageRemainingTtlMs: family.startsWith('job') ? 4_000 : 850_000,
     nearHits: Math.round(hits * 0.4),
     redisHits: Math.round(hits * 0.6),
@@ -361,13 +365,14 @@ export function alertsOf(scene: SceneName): { items: AlertRow[] } {
     limit: number,
     unit: string,
     value: number,
+    about: string,
   ): AlertRow => {
-    const met = keep === 'below' ? value < limit : value > limit;
+    const met = scene === 'empty' ? null : keep === 'below' ? value < limit : value > limit;
     return {
-      ...{ name, keep, limit, unit, met, state: met ? 'ok' : 'raised', link: '/', raisedAt: null },
+      ...{ name, keep, limit, unit, met, state: met === false ? 'raised' : 'ok', link: '/', raisedAt: null },
       ...{
-        about: `What ${name} is about.`,
-        since: new Date(0).toISOString(),
+        about,
+        since: new Date(Date.now() - 7_200_000).toISOString(),
         value: scene === 'empty' ? null : value,
       },
     };
@@ -375,12 +380,33 @@ export function alertsOf(scene: SceneName): { items: AlertRow[] } {
   const isBroken = scene === 'broken';
   return {
     items: [
-      row('deadLetters', 'below', 50, 'count', isBroken ? 21_643 : 23),
-      row('oldestDeadLetter', 'below', 86_400, 'seconds', isBroken ? 400_000 : 9_000),
-      row('retrySuccess', 'above', 0.9, 'share', isBroken ? 0.41 : 0.99),
-      row('averageRetries', 'below', 2, 'count', 0.2),
-      row('permanentFailures', 'below', 0.05, 'share', isBroken ? 0.2 : 0.002),
-      row('hitRate', 'above', 0.8, 'share', 0.88),
+      row('deadLetters', 'below', 50, 'count', isBroken ? 21_643 : 25, 'Jobs that nobody has decided on.'),
+      row(
+        'oldestDeadLetter',
+        'below',
+        86_400,
+        'seconds',
+        isBroken ? 400_000 : 9_000,
+        'How long the first waits.',
+      ),
+      row(
+        'retrySuccess',
+        'above',
+        0.9,
+        'share',
+        isBroken ? 0.41 : 0.99,
+        'Of the jobs that failed, those that then came through.',
+      ),
+      row('averageRetries', 'below', 2, 'count', 0.2, 'How often a job is tried again.'),
+      row(
+        'permanentFailures',
+        'below',
+        0.05,
+        'share',
+        isBroken ? 0.2 : 0.002,
+        'Of all jobs that ended, those that died.',
+      ),
+      row('hitRate', 'above', 0.8, 'share', 0.88, 'Of the reads, those that the cache answered.'),
     ],
   };
 }

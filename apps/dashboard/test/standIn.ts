@@ -116,12 +116,14 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
     ];
   if (kind === 'audit') return [200, page(scene === 'empty' ? [] : audit(nowMs))];
   if (kind === 'keys') return [200, page(scene === 'empty' ? [] : keys(nowMs))];
-  if (kind === 'webhooks') return [200, page([])];
+  if (kind === 'webhooks' && part === 'deliveries') return [200, page(deliveries(nowMs))];
+  if (kind === 'webhooks') return [200, page(scene === 'empty' ? [] : webhooks(nowMs))];
   if (kind === 'alerts') return [200, alertsOf(scene)];
   if (kind === 'trace') return [200, trace(name, nowMs)];
   if (kind === 'queues' && part === 'series') return [200, seriesOf(scene, nowMs, name.length)];
-  if (kind === 'queues' && part === 'dead') return [200, page(lettersOf(nowMs))];
+  if (kind === 'queues' && part === 'dead') return [200, page(scene === 'empty' ? [] : lettersOf(nowMs))];
   if (kind === 'queues' && part === 'jobs' && id !== '') return [200, jobOf(name, id, nowMs)];
+  if (kind === 'queues' && part === 'jobs' && scene === 'empty') return [200, page([])];
   if (kind === 'queues' && part === 'jobs')
     return [200, { ...page(jobsOf(name, nowMs, 30)), next: 'more', scanned: 5_000, complete: false }];
   if (kind === 'queues' && name === '') return [200, { items: overviewOf(scene, nowMs).queues }];
@@ -166,6 +168,7 @@ function changeReply(standIn: StandIn, parts: string[], body: string): [number, 
       { dryRun: true, total: 12, sample: [{ id: 'a', title: hostile, lastFailureMs: Date.now() }] },
     ];
   if (parts[0] === 'keys') return [201, { key: 'slk_0123_secret', id: '0123' }];
+  if (parts[0] === 'webhooks') return [200, { id: 'w9', secret: 'whsec_0123', delivery: 'd9' }];
   return [200, { id: parts[3] ?? 'x', was: 'dead', operation: 'o1' }];
 }
 
@@ -292,6 +295,22 @@ function keys(nowMs: number): object[] {
   return ['Ada', hostile].map((name, i) => ({
     ...{ id: `0123456789abcde${i}`, tenant: '*', role: 'admin', name, createdAt: at, expiresAt: null },
     ...{ revokedAt: null, usedAt: at, oldUntil: null },
+  }));
+}
+
+function webhooks(nowMs: number): object[] {
+  const at = new Date(nowMs - 9_000_000).toISOString();
+  return ['https://example.com/hooks', `https://example.com/?${hostile}`].map((url, i) => ({
+    ...{ id: `w${i}`, tenant: 'acme', url, topics: ['jobs.dead', hostile], active: i === 0 },
+    ...{ secrets: 1, createdAt: at, updatedAt: at },
+  }));
+}
+
+function deliveries(nowMs: number): object[] {
+  return ['delivered', 'retrying', 'dead'].map((state, i) => ({
+    ...{ id: `d${i}`, eventId: `e${i}`, topic: 'jobs.dead', state, attempt: i + 1, tookMs: 12 },
+    ...(i === 0 ? { status: 200 } : { error: hostile }),
+    at: new Date(nowMs - 60_000 * (i + 1)).toISOString(),
   }));
 }
 

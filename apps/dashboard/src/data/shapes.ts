@@ -434,6 +434,8 @@ export interface Webhook {
   url: string;
   topics?: string[];
   active?: boolean;
+  /** How many sign now: two while one replaces another. */
+  secrets?: number;
   createdAt?: string;
 }
 

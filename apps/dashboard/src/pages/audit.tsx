@@ -1,6 +1,7 @@
 // Who changed what, when, and how it ended.
 import { get } from '../data/api.js';
 import type { AuditRow, Page } from '../data/shapes.js';
+import { Field } from '../parts/field.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { Mark, PageFrame, Panel } from '../parts/panel.js';
@@ -25,24 +26,20 @@ export default function AuditPage() {
   return (
     <PageFrame title="Audit" lead="Every change, the newest first">
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
-        <label class="field">
-          Action
-          <input
-            type="search"
-            value={action}
-            placeholder="queue.pause"
-            onChange={(event) => filter({ action: event.currentTarget.value })}
-          />
-        </label>
-        <label class="field">
-          Key
-          <input
-            type="search"
-            value={actor}
-            placeholder="its id"
-            onChange={(event) => filter({ actor: event.currentTarget.value })}
-          />
-        </label>
+        <Field
+          label="Action"
+          type="search"
+          value={action}
+          placeholder="queue.pause"
+          settle={(text) => filter({ action: text })}
+        />
+        <Field
+          label="Key"
+          type="search"
+          value={actor}
+          placeholder="its id"
+          settle={(text) => filter({ actor: text })}
+        />
       </form>
       {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
       <Panel
@@ -75,6 +72,7 @@ const columns: Column<AuditRow>[] = [
   { title: 'Action', cell: ({ action }) => <a href={to('audit', { action })}>{action}</a> },
   {
     title: 'By',
+    name: true,
     cell: ({ actor, actorName }) => <a href={to('audit', { actor })}>{actorName ?? actor ?? ''}</a>,
   },
   { title: 'Tenant', cell: ({ tenant }) => tenant ?? '*' },

@@ -5,14 +5,17 @@ import { useAnswer } from '../data/answer.js';
 import type { CacheAnswer, CacheFamily } from '../data/shapes.js';
 import { familyColumns } from '../panels/cache.js';
 import { Action } from '../parts/action.js';
+import { Field } from '../parts/field.js';
 import { Json } from '../parts/json.js';
 import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { Figures, Mark, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
-import { filter, query } from '../place.js';
+import { filter, query, serverAddress } from '../place.js';
+import { hitsOf } from '../targets.js';
 import { compact, latency, number, percent, rate } from '../format.js';
 
 const everyMs = 3_000;
+const goal = 0.8;
 
 const columns: Column<CacheFamily>[] = [
   ...familyColumns,
@@ -37,6 +40,7 @@ export default function CachePage() {
   );
   const chosen = query.value.get('family') ?? '';
   const total = data?.total;
+  const isRead = total !== undefined && hitsOf(total) + total.misses > 0;
   return (
     <PageFrame title="Cache">
       {error !== undefined && <Failure error={error} again={again} />}
@@ -49,9 +53,9 @@ export default function CachePage() {
             items={[
               {
                 label: 'Hit rate',
-                value: percent(total.hitRate),
-                about: 'target: more than 80 %',
-                tone: (total.hitRate ?? 1) > 0.8 ? 'ok' : 'warn',
+                value: percent(isRead ? total.hitRate : null),
+                about: `target: more than ${percent(goal)}`,
+                tone: isRead ? ((total.hitRate ?? 1) > goal ? 'ok' : 'warn') : 'neutral',
               },
               { label: 'Reads', value: rate(total.rates?.reads), unit: '/s', about: 'of all processes' },
               {
@@ -78,7 +82,7 @@ export default function CachePage() {
           <LookUp key={chosen} families={data.families.map(({ family }) => family)} chosen={chosen} />
           <Panel title="Families" flush>
             {data.families.length === 0 ? (
-              <Empty title="No family has been read yet">
+              <Empty title="No family has been read yet" command={`curl -s ${serverAddress()}/v1/drives`}>
                 Reads of files, drives and jobs go through the cache; the first one fills it.
               </Empty>
             ) : (
@@ -111,7 +115,7 @@ function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
     return undefined;
   };
   return (
-    <Panel title="Look up" note="one value of a family">
+    <Panel title="Look up" note="one value of a family, or forget a whole group of it">
       <div class="stack">
         <div class="filters">
           <label class="field">
@@ -123,15 +127,7 @@ function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
               ))}
             </select>
           </label>
-          <label class="field grow">
-            Key
-            <input
-              class="mono"
-              value={key}
-              placeholder='17 or {"id":"17"}'
-              onInput={(event) => setKey(event.currentTarget.value)}
-            />
-          </label>
+          <Field grow mono label="Key" value={key} set={setKey} placeholder='17 or {"id":"17"}' />
           <Action needs="viewer" disabled={chosen === '' || key === ''} run={() => ask('Value', 'entry')}>
             Look up
           </Action>
@@ -155,15 +151,7 @@ function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
           </Action>
         </div>
         <div class="filters">
-          <label class="field grow">
-            Group
-            <input
-              class="mono"
-              value={group}
-              placeholder="vector:search"
-              onInput={(event) => setGroup(event.currentTarget.value)}
-            />
-          </label>
+          <Field grow mono label="Group" value={group} set={setGroup} placeholder="vector:search" />
           <Action
             tone="danger"
             disabled={chosen === '' || group === ''}

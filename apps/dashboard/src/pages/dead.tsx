@@ -6,6 +6,7 @@ import { useAnswer } from '../data/answer.js';
 import type { Choice } from '../data/actions.js';
 import type { DeadGroup, DeadLetter, Page } from '../data/shapes.js';
 import { BulkMove } from '../parts/bulkMove.js';
+import { Field } from '../parts/field.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { Operations } from '../parts/operations.js';
 import { More, usePages } from '../parts/pager.js';
@@ -43,14 +44,13 @@ export default function DeadPage() {
         <QueueField all value={queue} set={(name) => filter({ queue: name, fingerprint: '', text: '' })} />
         {queue !== '' && (
           <>
-            <label class="field grow">
-              Error contains
-              <input
-                type="search"
-                value={text}
-                onChange={(event) => filter({ text: event.currentTarget.value })}
-              />
-            </label>
+            <Field
+              grow
+              label="Error contains"
+              type="search"
+              value={text}
+              settle={(wanted) => filter({ text: wanted })}
+            />
             {(fingerprint !== '' || text !== '') && (
               <button
                 class="button plain"
@@ -110,6 +110,7 @@ function groupColumns(onDone: () => void): Column<DeadGroup>[] {
     {
       title: 'Last day',
       tight: true,
+      wide: true,
       cell: ({ perHour, title }) =>
         perHour && (
           <Spark values={perHour} tone="bad" label={`${title}: deaths per hour, ${perHour.join(', ')}`} />
@@ -217,6 +218,7 @@ function Letters(props: { queue: string; fingerprint: string; text: string; onDo
             },
             {
               title: 'Job',
+              name: true,
               cell: ({ id }) => (
                 <a class="mono" href={to('jobs', queue, id)}>
                   {id}

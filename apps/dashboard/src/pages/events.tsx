@@ -3,12 +3,13 @@ import { get, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import { events as live, overview } from '../data/live.js';
 import type { EventRow, Page } from '../data/shapes.js';
+import { Field } from '../parts/field.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { Figures, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { Ago } from '../parts/time.js';
-import { filter, query, to } from '../place.js';
+import { filter, query, serverAddress, to } from '../place.js';
 import { number, span } from '../format.js';
 
 const lateMs = 60_000;
@@ -47,15 +48,14 @@ export default function EventsPage() {
         />
       )}
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
-        <label class="field grow">
-          Topic
-          <input
-            type="search"
-            value={topic}
-            placeholder="all; a dot at the end takes all that begin so"
-            onChange={(event) => filter({ topic: event.currentTarget.value })}
-          />
-        </label>
+        <Field
+          grow
+          label="Topic"
+          type="search"
+          value={topic}
+          placeholder="all; a dot at the end takes all that begin so"
+          settle={(text) => filter({ topic: text })}
+        />
       </form>
       {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
       <Panel
@@ -69,7 +69,7 @@ export default function EventsPage() {
         ) : rows.length === 0 ? (
           <Empty
             title="Nothing has happened yet"
-            command="curl -T README.md localhost:7420/v1/files/main/README.md"
+            command={`curl -T README.md ${serverAddress()}/v1/files/main/README.md`}
           >
             Every file that arrives, moves or goes is told here. This uploads one:
           </Empty>
@@ -84,13 +84,14 @@ export default function EventsPage() {
 const columns: Column<EventRow>[] = [
   {
     title: 'Event',
+    name: true,
     cell: ({ eventId }) => (
       <a class="mono" href={to('trace', { id: eventId })}>
         {eventId}
       </a>
     ),
   },
-  { title: 'Topic', cell: ({ topic }) => <a href={to('events', { topic })}>{topic}</a> },
+  { title: 'Topic', wide: true, cell: ({ topic }) => <a href={to('events', { topic })}>{topic}</a> },
   {
     title: 'Data',
     cut: true,

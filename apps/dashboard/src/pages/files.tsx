@@ -7,10 +7,11 @@ import { Action } from '../parts/action.js';
 import { Text } from '../parts/json.js';
 import { Copy, Empty, Failure, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
-import { Facts, Mark, PageFrame, Panel } from '../parts/panel.js';
+import { Facts, PageFrame, Panel } from '../parts/panel.js';
+import { FileState } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { Ago, At } from '../parts/time.js';
-import { filter, query, to } from '../place.js';
+import { filter, query, serverAddress, to } from '../place.js';
 import { bytes } from '../format.js';
 
 const previewBytes = 64 * 1_024;
@@ -34,10 +35,9 @@ export default function FilesPage() {
     <PageFrame
       title="Files"
       crumbs={
-        drive !== '' && (
+        parent.data && (
           <>
-            <a href={to('files', { drive })}>{drive}</a>
-            {parent.data && ` / ${parent.data.path.split('/').join(' / ')}`}
+            <a href={to('files', { drive })}>{drive}</a> / {parent.data.path.split('/').join(' / ')}
           </>
         )
       }
@@ -48,22 +48,24 @@ export default function FilesPage() {
       }
     >
       {drives.error !== undefined && <Failure error={drives.error} again={drives.again} />}
-      <nav class="tabs" aria-label="Drives">
-        {drives.data?.drives.map(({ name }) => (
-          <a
-            key={name}
-            href={to('files', { drive: name })}
-            aria-current={name === drive ? 'true' : undefined}
-          >
-            {name}
-          </a>
-        ))}
-      </nav>
+      {(drives.data?.drives.length ?? 0) > 1 && (
+        <nav class="tabs" aria-label="Drives">
+          {drives.data?.drives.map(({ name }) => (
+            <a
+              key={name}
+              href={to('files', { drive: name })}
+              aria-current={name === drive ? 'true' : undefined}
+            >
+              {name}
+            </a>
+          ))}
+        </nav>
+      )}
       {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
       <div class="columns">
         <div class={file === '' ? 'full' : 'two-thirds'}>
           <Panel
-            title={parent.data?.name ?? drive}
+            title={parent.data?.name ?? (drive === '' ? 'Drives' : `Drive ${drive}`)}
             flush
             actions={
               folder !== '' && (
@@ -75,7 +77,7 @@ export default function FilesPage() {
             foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="entries" /> : undefined}
           >
             {drives.data?.drives.length === 0 ? (
-              <Empty title="There is no drive" command="curl -X PUT localhost:7420/v1/drives/main">
+              <Empty title="There is no drive" command={`curl -X PUT ${serverAddress()}/v1/drives/main`}>
                 Files are kept on drives. This makes one:
               </Empty>
             ) : pages.items === undefined ? (
@@ -83,7 +85,7 @@ export default function FilesPage() {
             ) : pages.items.length === 0 ? (
               <Empty
                 title="Nothing is here"
-                command={`curl -T README.md localhost:7420/v1/files/${drive}/README.md`}
+                command={`curl -T README.md ${serverAddress()}/v1/files/${drive}/README.md`}
               >
                 Send a file from the page of uploads, or from a terminal:
               </Empty>
@@ -128,7 +130,7 @@ function columnsFor(drive: string, folder: string, onDone: () => void): Column<F
     {
       title: 'State',
       tight: true,
-      cell: ({ status }) => <Mark tone={status === 'ACTIVE' ? 'ok' : 'neutral'}>{status.toLowerCase()}</Mark>,
+      cell: ({ status }) => <FileState status={status} />,
     },
     { title: 'Changed', number: true, cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
     {

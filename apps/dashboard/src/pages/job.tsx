@@ -14,7 +14,7 @@ import { StateMark } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Ago, At, Until } from '../parts/time.js';
 import { go, to } from '../place.js';
-import { bytes } from '../format.js';
+import { bytes, percent } from '../format.js';
 
 const everyMs = 3_000;
 
@@ -52,6 +52,16 @@ export default function JobPage({ params }: PageProps) {
       {job && (
         <div class="columns">
           <div class="two-thirds stack">
+            {job.error && (
+              <Panel title="Died of">
+                <div class="stack">
+                  <p class="text-bad wrap">
+                    {job.error.name}: {job.error.message}
+                  </p>
+                  {job.error.stack !== '' && <Text text={job.error.stack} label="Stack" />}
+                </div>
+              </Panel>
+            )}
             <Timeline job={job} />
             <Payload job={job} />
             {job.result !== undefined && job.result !== null && (
@@ -63,14 +73,6 @@ export default function JobPage({ params }: PageProps) {
           <div class="third stack">
             <About job={job} />
             <Progress progress={job.progress} />
-            {job.error && (
-              <Panel title="Died of">
-                <p class="text-bad wrap">
-                  {job.error.name}: {job.error.message}
-                </p>
-                <Text text={job.error.stack} label="Stack" />
-              </Panel>
-            )}
             <Logs logs={job.logs} />
             <Chain job={job} />
           </div>
@@ -211,7 +213,7 @@ function Progress({ progress }: { progress: unknown }) {
   if (progress === undefined || progress === null) return null;
   const share = typeof progress === 'number' ? progress / 100 : undefined;
   return (
-    <Panel title="Progress">
+    <Panel title="Progress" note={share === undefined ? undefined : percent(share)}>
       {share === undefined ? (
         <Json value={progress} label="Progress" />
       ) : (

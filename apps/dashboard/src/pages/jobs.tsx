@@ -5,6 +5,7 @@ import { at, get } from '../data/api.js';
 import { overview } from '../data/live.js';
 import type { JobRow, JobState, Page } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
+import { NoQueues } from '../panels/queues.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
@@ -12,7 +13,7 @@ import { QueueField } from '../parts/queueField.js';
 import { jobStates, StateMark } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { Ago } from '../parts/time.js';
-import { filter, query, to } from '../place.js';
+import { filter, query, serverAddress, to } from '../place.js';
 import { compact } from '../format.js';
 
 const everyMs = 5_000;
@@ -49,7 +50,7 @@ export default function JobsPage() {
         }
       >
         {queue === '' ? (
-          <Empty title="Choose a queue">Jobs are looked at queue by queue.</Empty>
+          <NoQueues />
         ) : pages.items === undefined ? (
           pages.error === undefined ? (
             <Waiting />
@@ -66,7 +67,7 @@ export default function JobsPage() {
           ) : (
             <Empty
               title="There is no such job"
-              command={`curl -X POST localhost:7420/v1/queues/${queue}/jobs -H 'Content-Type: application/json' -d '{"data":{"hello":"world"}}'`}
+              command={`curl -X POST ${serverAddress()}/v1/queues/${queue}/jobs -H 'Content-Type: application/json' -d '{"data":{"hello":"world"}}'`}
             >
               Jobs that are done are forgotten at once, unless they keep their result. This adds one:
             </Empty>
@@ -156,8 +157,9 @@ function columnsFor(onDone: () => void): Column<JobRow>[] {
   return [
     {
       title: 'Id',
+      name: true,
       cell: ({ queue, id }) => (
-        <a class="mono" href={to('jobs', queue, id)}>
+        <a class="mono" title={id} href={to('jobs', queue, id)}>
           {id}
         </a>
       ),
@@ -171,7 +173,7 @@ function columnsFor(onDone: () => void): Column<JobRow>[] {
     },
     { title: 'Attempt', number: true, cell: ({ attempt }) => attempt ?? '' },
     { title: 'Priority', number: true, cell: ({ priority }) => priority ?? '' },
-    { title: 'Group', cell: ({ group }) => group ?? '' },
+    { title: 'Group', name: true, cell: ({ group }) => group ?? '' },
     {
       title: 'Added',
       number: true,

@@ -35,7 +35,7 @@ export default function OverviewPage() {
         </Notice>
       )}
       {latest ? (
-        <div class="columns">
+        <div class="columns even">
           {panels.map(({ name, size, panel: Panel }) => (
             <div key={name} class={size}>
               <Panel overview={latest} history={history.data} />

@@ -11,7 +11,7 @@ import { FailureChart, LatencyChart, ThroughputChart } from '../panels/charts.js
 import { Action } from '../parts/action.js';
 import { Failure, Notice, Waiting } from '../parts/notice.js';
 import { Facts, Figures, Mark, PageFrame, Panel } from '../parts/panel.js';
-import { Until } from '../parts/time.js';
+import { NextIn } from '../parts/time.js';
 import { to } from '../place.js';
 import { compact, decimal, latency, number, rate, span } from '../format.js';
 
@@ -62,7 +62,7 @@ export default function QueuePage({ params }: PageProps) {
       {asked.error !== undefined && <Failure error={asked.error} again={asked.again} />}
       {row?.problem && <Notice tone="bad">{row.problem.message}</Notice>}
       {row ? <QueueFigures row={row} /> : asked.error === undefined && <Waiting />}
-      <div class="columns">
+      <div class="columns even">
         <div class="third">
           <ThroughputChart history={history.data} />
         </div>
@@ -132,7 +132,7 @@ function QueueFigures({ row: { name, counts, rates } }: { row: QueueRow }) {
         {
           label: 'Delayed',
           value: compact(counts.delayed),
-          about: counts.nextDueMs === undefined ? 'none' : <Until at={counts.nextDueMs} />,
+          about: counts.nextDueMs === undefined ? 'none' : <NextIn at={counts.nextDueMs} />,
           href: jobs('delayed'),
         },
         {

@@ -6,6 +6,7 @@ import { overview } from '../data/live.js';
 import type { QueueRow } from '../data/shapes.js';
 import { NoQueues, queueColumns } from '../panels/queues.js';
 import { Action } from '../parts/action.js';
+import { Field } from '../parts/field.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
@@ -35,14 +36,7 @@ export default function QueuesPage() {
   return (
     <PageFrame title="Queues" lead={all && plural(all.length, 'queue')}>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
-        <label class="field grow">
-          Name
-          <input
-            type="search"
-            value={word}
-            onInput={(event) => filter({ name: event.currentTarget.value })}
-          />
-        </label>
+        <Field grow label="Name" type="search" value={word} set={(name) => filter({ name })} />
         <label class="field">
           Order
           <select value={order} onChange={(event) => filter({ order: event.currentTarget.value })}>

@@ -4,7 +4,7 @@ import { useAnswer } from '../data/answer.js';
 import { overview } from '../data/live.js';
 import type { RedisHealth, Series } from '../data/shapes.js';
 import { RedisFacts } from '../panels/redis.js';
-import { Chart } from '../parts/chart.js';
+import { Chart, type ChartProps, type Line } from '../parts/chart.js';
 import { Failure, Notice, Waiting } from '../parts/notice.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { filter, query } from '../place.js';
@@ -26,8 +26,6 @@ export default function RedisPage() {
   );
   const redis = overview.value?.redis ?? now.data?.redis;
   const points = series.data?.points ?? [];
-  const times = points.map(({ atMs }) => atMs);
-  const values = (name: string) => points.map(({ figures }) => figures?.[name] ?? null);
   return (
     <PageFrame
       title="Redis"
@@ -48,48 +46,67 @@ export default function RedisPage() {
           .
         </Notice>
       )}
-      <div class="columns">
+      <div class="columns even">
         <div class="half">
           <Panel title="Now">{redis ? <RedisFacts redis={redis} /> : <Waiting />}</Panel>
         </div>
-        <div class="half">
-          <Panel title="Memory">
-            <Chart
-              label="Memory of Redis"
-              times={times}
-              lines={[
-                { title: 'used', values: values('usedBytes'), colour: 1 },
-                { title: 'resident', values: values('rssBytes'), colour: 4 },
-              ]}
-              show={(value) => bytes(value)}
-            />
-          </Panel>
-        </div>
-        <div class="half">
-          <Panel title="Operations" note="per second">
-            <Chart
-              label="Operations of Redis per second"
-              times={times}
-              lines={[{ title: 'operations', values: values('opsPerSecond'), colour: 1 }]}
-              show={(value) => compact(value)}
-            />
-          </Panel>
-        </div>
-        <div class="half">
-          <Panel title="Keys and connections">
-            <Chart
-              label="Keys and connections of Redis"
-              times={times}
-              lines={[
-                { title: 'keys', values: values('keys'), colour: 1 },
-                { title: 'evicted', values: values('evicted'), colour: 2 },
-                { title: 'connections', values: values('clients'), colour: 4 },
-              ]}
-              show={(value) => compact(value)}
-            />
-          </Panel>
-        </div>
+        <Over points={points} title="Memory" lines={memory} show={bytes} grain="bytes" />
+        <Over points={points} title="Operations" note="per second" lines={operations} show={compact} />
+        <Over points={points} title="Keys" lines={keys} show={compact} />
+        <Over points={points} title="Connections" lines={connections} show={compact} />
+        <Over
+          points={points}
+          title="Evictions"
+          note="keys lost for want of memory"
+          lines={evictions}
+          show={compact}
+        />
       </div>
     </PageFrame>
+  );
+}
+
+interface Measured {
+  title: string;
+  /** Its name in the series. */
+  figure: string;
+  colour: Line['colour'];
+}
+
+const memory: Measured[] = [
+  { title: 'used', figure: 'usedBytes', colour: 1 },
+  { title: 'resident', figure: 'rssBytes', colour: 4 },
+];
+const operations: Measured[] = [{ title: 'operations', figure: 'opsPerSecond', colour: 1 }];
+const keys: Measured[] = [{ title: 'keys', figure: 'keys', colour: 1 }];
+const connections: Measured[] = [{ title: 'connections', figure: 'clients', colour: 1 }];
+const evictions: Measured[] = [{ title: 'evicted', figure: 'evicted', colour: 2 }];
+
+/** One figure, or two of the same size, over time. */
+function Over(props: {
+  points: Series['points'];
+  title: string;
+  note?: string;
+  lines: Measured[];
+  show: ChartProps['show'];
+  grain?: ChartProps['grain'];
+}) {
+  const { points, title, show, grain } = props;
+  return (
+    <div class="half">
+      <Panel title={title} note={props.note}>
+        <Chart
+          label={`${title} of Redis`}
+          times={points.map(({ atMs }) => atMs)}
+          lines={props.lines.map((line) => ({
+            title: line.title,
+            colour: line.colour,
+            values: points.map(({ figures }) => figures?.[line.figure] ?? null),
+          }))}
+          show={show}
+          {...(grain && { grain })}
+        />
+      </Panel>
+    </div>
   );
 }

@@ -66,7 +66,7 @@ function columnsFor(onDone: () => void): Column<RetryRow>[] {
       ),
     },
     { title: 'Queue', cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
-    { title: 'Next retry in', number: true, cell: ({ dueMs }) => <Until at={dueMs} /> },
+    { title: 'Next retry in', number: true, wide: true, cell: ({ dueMs }) => <Until at={dueMs} /> },
     { title: 'Attempt', number: true, cell: ({ attempt }) => attempt ?? '' },
     { title: 'Last error', cut: true, cell: ({ error }) => <span class="text-bad">{textOf(error)}</span> },
     {

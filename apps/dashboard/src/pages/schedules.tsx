@@ -5,6 +5,7 @@ import { useAnswer } from '../data/answer.js';
 import type { Page, ScheduleRow } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
 import { Dialog } from '../parts/dialog.js';
+import { Field } from '../parts/field.js';
 import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
@@ -74,9 +75,9 @@ export default function SchedulesPage() {
 
 function columnsFor(onDone: () => void): Column<ScheduleRow>[] {
   return [
-    { title: 'Name', cell: ({ name }) => <strong>{name}</strong> },
+    { title: 'Name', name: true, cell: ({ name }) => <strong>{name}</strong> },
     { title: 'Queue', cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
-    { title: 'When', cell: ({ when }) => describe(when) },
+    { title: 'When', wide: true, cell: ({ when }) => describe(when) },
     {
       title: 'Next in',
       number: true,
@@ -150,21 +151,11 @@ function NewSchedule(props: { queue: string; onClose: () => void; onDone: () => 
     >
       <div class="filters">
         <QueueField value={queue} set={setQueue} />
-        <label class="field grow">
-          Name
-          <input value={name} onInput={(event) => setName(event.currentTarget.value)} />
-        </label>
+        <Field grow label="Name" value={name} set={setName} />
       </div>
       <div class="filters">
-        <label class="field grow">
-          Cron
-          <input class="mono" value={cron} onInput={(event) => setCron(event.currentTarget.value)} />
-          <span class="hint">minute hour day month weekday</span>
-        </label>
-        <label class="field">
-          Time zone
-          <input value={timeZone} onInput={(event) => setTimeZone(event.currentTarget.value)} />
-        </label>
+        <Field grow mono label="Cron" value={cron} set={setCron} hint="minute hour day month weekday" />
+        <Field label="Time zone" value={timeZone} set={setTimeZone} hint="of the hours above" />
       </div>
       <label class="field">
         Data of its jobs

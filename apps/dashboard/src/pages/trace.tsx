@@ -6,7 +6,7 @@ import type { Trace } from '../data/shapes.js';
 import { Json } from '../parts/json.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { Facts, Mark, PageFrame, Panel } from '../parts/panel.js';
-import { StateMark } from '../parts/states.js';
+import { FileState, StateMark } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { filter, query, to } from '../place.js';
 import { bytes, number } from '../format.js';
@@ -63,7 +63,9 @@ function Steps({ trace }: { trace: Trace }) {
                 ['Path', record.path],
                 [
                   'State',
-                  <Mark tone={record.status === 'COMPLETED' ? 'ok' : 'neutral'}>{record.status}</Mark>,
+                  <Mark tone={record.status === 'COMPLETED' ? 'ok' : 'neutral'}>
+                    {record.status.toLowerCase()}
+                  </Mark>,
                 ],
                 ['Reason', record.reason],
                 ['Began', <Ago at={record.createdAt} />],
@@ -82,7 +84,7 @@ function Steps({ trace }: { trace: Trace }) {
               items={[
                 ['Id', <code>{node.id}</code>],
                 ['Path', node.path],
-                ['State', <Mark tone={node.status === 'ACTIVE' ? 'ok' : 'neutral'}>{node.status}</Mark>],
+                ['State', <FileState status={node.status} />],
                 ['Size', bytes(node.size)],
                 ['Type', node.contentType],
                 ['SHA-256', node.sha256 && <code>{node.sha256}</code>],

@@ -11,7 +11,7 @@ import { Mark, Meter, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { Ago } from '../parts/time.js';
 import { say } from '../parts/toast.js';
-import { to } from '../place.js';
+import { serverAddress, to } from '../place.js';
 import { gapsOf } from '../ranges.js';
 import { bytes, percent } from '../format.js';
 
@@ -34,7 +34,7 @@ export default function UploadsPage() {
         ) : rows.length === 0 ? (
           <Empty
             title="Nothing is being uploaded"
-            command="curl -T README.md localhost:7420/v1/files/main/README.md"
+            command={`curl -T README.md ${serverAddress()}/v1/files/main/README.md`}
           >
             Drop files above, or send one from a terminal:
           </Empty>
@@ -58,6 +58,7 @@ const columns: Column<UploadRow>[] = [
   { title: 'State', tight: true, cell: ({ state }) => <Mark tone="accent">{state.toLowerCase()}</Mark> },
   {
     title: 'Received',
+    wide: true,
     cell: (upload) => (
       <>
         <span class="nowrap">
@@ -163,7 +164,11 @@ function SendFiles() {
             if (isAllowed) take(event.dataTransfer?.files);
           }}
         >
-          <p>Drop files here. They are sent in parts, verified, and go on after an interruption.</p>
+          <p>
+            {drives.data?.drives.length === 0
+              ? 'There is no drive yet; Files says how to make one.'
+              : 'Drop files here. They are sent in parts, verified, and go on after an interruption.'}
+          </p>
           <button class="button" type="button" disabled={!isAllowed} onClick={() => chooser.current?.click()}>
             Choose files
           </button>

@@ -22,7 +22,7 @@ export default function WorkersPage() {
     (abort) => get<Page<WorkerRow>>('/v1/workers', { query: { queue }, signal: abort }),
     everyMs,
   );
-  const rows = data?.items ?? [];
+  const rows = [...(data?.items ?? [])].sort((a, b) => trouble(b) - trouble(a));
   const cut =
     rows.length > shown ? `The first ${shown} of ${number(rows.length)}; choose a queue.` : undefined;
   return (
@@ -56,6 +56,11 @@ export default function WorkersPage() {
   );
 }
 
+/** Who is silent comes first, then who leaves; the rest stays in the order of the server. */
+function trouble({ leaseLeftMs, drain }: WorkerRow): number {
+  return leaseLeftMs < 0 ? 2 : drain === null ? 0 : 1;
+}
+
 function columnsFor(onDone: () => void): Column<WorkerRow>[] {
   return [
     { title: 'Worker', cell: ({ name, host, pid }) => <span class="wrap">{name || `${host} ${pid}`}</span> },
@@ -81,7 +86,8 @@ function columnsFor(onDone: () => void): Column<WorkerRow>[] {
     {
       title: 'State',
       tight: true,
-      cell: ({ drain }) => (drain === null ? <Mark tone="ok">works</Mark> : <Mark tone="warn">{drain}</Mark>),
+      cell: ({ drain }) =>
+        drain === null ? <span class="soft">works</span> : <Mark tone="warn">{drain}</Mark>,
     },
     {
       title: 'Actions',

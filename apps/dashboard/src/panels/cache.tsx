@@ -3,12 +3,13 @@ import { useAnswer } from '../data/answer.js';
 import { get } from '../data/api.js';
 import type { CacheAnswer, CacheFamily } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
-import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { Answered } from '../parts/answered.js';
+import { Empty } from '../parts/notice.js';
 import { Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { hitsOf } from '../targets.js';
-import { to } from '../place.js';
-import { compact, number, percent, rate, span } from '../format.js';
+import { serverAddress, to } from '../place.js';
+import { number, percent, rate, span } from '../format.js';
 
 const everyMs = 5_000;
 const shown = 8;
@@ -26,11 +27,12 @@ export const familyColumns: Column<CacheFamily>[] = [
 ];
 
 export function CachePanel(_props: PanelProps) {
-  const { data, error } = useAnswer(
+  const cache = useAnswer(
     'cache',
     (abort) => get<CacheAnswer | null>('/v1/cache', { signal: abort }),
     everyMs,
   );
+  const { data } = cache;
   const used = (data?.families ?? []).filter((family) => hitsOf(family) + family.misses > 0);
   const rows = used.sort((a, b) => hitsOf(b) + b.misses - hitsOf(a) - a.misses).slice(0, shown);
   return (
@@ -38,23 +40,28 @@ export function CachePanel(_props: PanelProps) {
       title="Cache"
       flush
       note={
-        data ? `${percent(data.total.hitRate)} hits, ${rate(data.total.rates?.reads)} reads/s` : undefined
+        rows.length > 0 && data
+          ? `${percent(data.total.hitRate)} hits, ${rate(data.total.rates?.reads)} reads/s`
+          : undefined
       }
-      actions={<a href="/cache">All {data ? compact(data.families.length) : ''} families</a>}
+      actions={<a href="/cache">All families</a>}
     >
-      {error !== undefined ? (
-        <div class="body">
-          <Failure error={error} />
-        </div>
-      ) : data === undefined ? (
-        <Waiting />
-      ) : rows.length === 0 ? (
-        <Empty title="Nothing has been read yet" command="curl -s localhost:7420/v1/drives">
-          Reads of files, drives and jobs go through the cache; the first one fills it.
-        </Empty>
-      ) : (
-        <Table label="Cache performance" rows={rows} keyOf={({ family }) => family} columns={familyColumns} />
-      )}
+      <Answered answer={cache}>
+        {() =>
+          rows.length === 0 ? (
+            <Empty title="Nothing has been read yet" command={`curl -s ${serverAddress()}/v1/drives`}>
+              Reads of files, drives and jobs go through the cache; the first one fills it.
+            </Empty>
+          ) : (
+            <Table
+              label="Cache performance"
+              rows={rows}
+              keyOf={({ family }) => family}
+              columns={familyColumns}
+            />
+          )
+        }
+      </Answered>
     </Panel>
   );
 }

@@ -1,12 +1,13 @@
 // The large figures on top of the overview.
 import type { PanelProps } from '../panels.js';
 import { Figures } from '../parts/panel.js';
-import { compact, rate, span } from '../format.js';
+import { NextIn } from '../parts/time.js';
+import { compact, decimal, plural, rate, span } from '../format.js';
 
 const longWaitMs = 5 * 60_000;
 
 export function KeyFigures({ overview }: PanelProps) {
-  const { counts, rates, workers, dead, retries, oldestWaitingMs, uploads } = overview;
+  const { counts, rates, workers, dead, retries, oldestWaitingMs, uploads, outbox } = overview;
   return (
     <Figures
       label="Key figures"
@@ -43,20 +44,20 @@ export function KeyFigures({ overview }: PanelProps) {
         {
           label: 'Dead letters',
           value: compact(dead.letters),
-          about: dead.topError?.title ?? 'none',
+          about: dead.letters > 0 ? `tried ${decimal(dead.averageAttempts)} times each` : 'none',
           tone: dead.letters > 0 ? 'bad' : 'ok',
           href: '/dead',
         },
         {
           label: 'Retries',
           value: retries.complete ? compact(retries.count) : `${compact(retries.count)}+`,
-          about: retries.count > 0 ? 'wait for their next attempt' : 'none',
+          about: retries.nextMs === null ? 'none' : <NextIn at={retries.nextMs} />,
           href: '/retries',
         },
         {
           label: 'Uploads open',
           value: compact(uploads.open),
-          about: `${compact(overview.outbox.waiting)} events unpublished`,
+          about: outbox.waiting > 0 ? `${plural(outbox.waiting, 'event')} to tell` : 'every event told',
           href: '/uploads',
         },
       ]}

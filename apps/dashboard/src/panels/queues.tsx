@@ -5,7 +5,7 @@ import { Empty } from '../parts/notice.js';
 import { Mark, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { to } from '../place.js';
-import { compact, latency, rate, span } from '../format.js';
+import { latency, number, rate, span } from '../format.js';
 
 const shown = 10;
 
@@ -28,7 +28,7 @@ export const queueColumns: Column<QueueRow>[] = [
     cell: ({ name, counts }) =>
       counts.dead > 0 ? (
         <a class="text-bad" href={to('dead', { queue: name })}>
-          {compact(counts.dead)}
+          {number(counts.dead)}
         </a>
       ) : (
         count(0)
@@ -54,7 +54,9 @@ export function QueuesPanel({ overview }: PanelProps) {
   return (
     <Panel title="Queues" flush note={`${overview.queues.length}`} actions={<a href="/queues">All queues</a>}>
       {rows.length === 0 ? (
-        <NoQueues />
+        <Empty title="No queue has been opened yet">
+          A queue appears here when a worker or a producer opens it.
+        </Empty>
       ) : (
         <Table label="The busiest queues" rows={rows} keyOf={({ name }) => name} columns={queueColumns} />
       )}
@@ -76,7 +78,7 @@ function weight({ counts }: QueueRow): number {
 }
 
 function count(value: number) {
-  return value === 0 ? <span class="zero">0</span> : compact(value);
+  return value === 0 ? <span class="zero">0</span> : number(value);
 }
 
 function zeroFaint(text: string) {

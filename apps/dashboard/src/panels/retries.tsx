@@ -3,9 +3,10 @@ import { useAnswer } from '../data/answer.js';
 import { get } from '../data/api.js';
 import type { Page, RetryRow } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
-import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { Answered } from '../parts/answered.js';
+import { Empty } from '../parts/notice.js';
 import { Panel } from '../parts/panel.js';
-import { Table } from '../parts/table.js';
+import { Table, type Column } from '../parts/table.js';
 import { Until } from '../parts/time.js';
 import { to } from '../place.js';
 import { number, plural } from '../format.js';
@@ -16,12 +17,12 @@ const everyMs = 5_000;
 const looked = 500;
 
 export function RetriesPanel({ overview }: PanelProps) {
-  const { data, error, again } = useAnswer(
+  const retries = useAnswer(
     'retries by queue',
     (abort) => get<Page<RetryRow>>('/v1/retries', { query: { limit: looked }, signal: abort }),
     everyMs,
   );
-  const rows = byQueue(data?.items ?? []).slice(0, shown);
+  const rows = byQueue(retries.data?.items ?? []).slice(0, shown);
   const { count, complete } = overview.retries;
   return (
     <Panel
@@ -29,33 +30,28 @@ export function RetriesPanel({ overview }: PanelProps) {
       flush
       note={complete ? number(count) : `${number(count)}+`}
       actions={<a href="/retries">All retries</a>}
-      foot={data?.next ? `Counted among the next ${plural(looked, 'retry', 'retries')}.` : undefined}
+      foot={retries.data?.next ? `Counted among the next ${plural(looked, 'retry', 'retries')}.` : undefined}
     >
-      {error !== undefined ? (
-        <div class="body">
-          <Failure error={error} again={again} />
-        </div>
-      ) : !data ? (
-        <Waiting />
-      ) : rows.length === 0 ? (
-        <Empty title="Nothing waits for another attempt">
-          A job that fails comes back later, each time after a longer pause.
-        </Empty>
-      ) : (
-        <Table
-          label="Retries by queue"
-          rows={rows}
-          keyOf={({ queue }) => queue}
-          columns={[
-            { title: 'Queue', cell: ({ queue }) => <a href={to('retries', { queue })}>{queue}</a> },
-            { title: 'Pending', number: true, cell: ({ pending }) => number(pending) },
-            { title: 'Next retry in', number: true, cell: ({ nextMs }) => <Until at={nextMs} /> },
-          ]}
-        />
-      )}
+      <Answered answer={retries}>
+        {() =>
+          rows.length === 0 ? (
+            <Empty title="Nothing waits for another attempt">
+              A job that fails comes back later, each time after a longer pause.
+            </Empty>
+          ) : (
+            <Table label="Retries by queue" rows={rows} keyOf={({ queue }) => queue} columns={columns} />
+          )
+        }
+      </Answered>
     </Panel>
   );
 }
+
+const columns: Column<RetryQueue>[] = [
+  { title: 'Queue', cell: ({ queue }) => <a href={to('retries', { queue })}>{queue}</a> },
+  { title: 'Pending', number: true, cell: ({ pending }) => number(pending) },
+  { title: 'Next retry in', number: true, cell: ({ nextMs }) => <Until at={nextMs} /> },
+];
 
 export interface RetryQueue {
   queue: string;

@@ -3,40 +3,39 @@ import { useAnswer } from '../data/answer.js';
 import { get } from '../data/api.js';
 import type { AlertRow } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
-import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { Answered } from '../parts/answered.js';
+import { Empty } from '../parts/notice.js';
 import { Mark, Panel } from '../parts/panel.js';
 import { describeTarget } from '../targets.js';
 
 const everyMs = 15_000;
 
 export function TargetsPanel(_props: PanelProps) {
-  const { data, error, again } = useAnswer(
+  const alerts = useAnswer(
     'alerts',
     (abort) => get<{ items: AlertRow[] }>('/v1/alerts', { signal: abort }),
     everyMs,
   );
-  const missed = data?.items.filter(({ met }) => met === false).length;
+  const missed = alerts.data?.items.filter(({ met }) => met === false).length;
   return (
     <Panel
       title="Targets"
       flush
       note={missed === undefined ? undefined : missed === 0 ? 'none missed' : `${missed} missed`}
     >
-      {error !== undefined ? (
-        <div class="body">
-          <Failure error={error} again={again} />
-        </div>
-      ) : !data ? (
-        <Waiting />
-      ) : data.items.length === 0 ? (
-        <Empty title="Nothing is measured" />
-      ) : (
-        <ul class="targets">
-          {data.items.map((row) => (
-            <TargetItem key={row.name} row={row} />
-          ))}
-        </ul>
-      )}
+      <Answered answer={alerts}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty title="Nothing is measured" />
+          ) : (
+            <ul class="targets">
+              {items.map((row) => (
+                <TargetItem key={row.name} row={row} />
+              ))}
+            </ul>
+          )
+        }
+      </Answered>
     </Panel>
   );
 }

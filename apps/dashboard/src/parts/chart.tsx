@@ -17,6 +17,8 @@ export interface ChartProps {
   times: readonly number[];
   lines: Line[];
   show: (value: number | null) => string;
+  /** What the lines of the grid are multiples of; whole numbers unless stated. */
+  grain?: 'whole' | 'bytes' | 'any';
 }
 
 const tableRows = 120;
@@ -28,7 +30,9 @@ export function Chart(props: ChartProps) {
   const [pointed, setPointed] = useState<number | null>(null);
   latest.current = props;
 
+  const isEmpty = !props.lines.some(({ values }) => values.some((value) => value !== null));
   useEffect(() => {
+    if (isEmpty) return undefined;
     let isGone = false;
     void import('./drawing.js').then(({ draw }) => {
       if (!isGone && place.current) drawing.current = draw(place.current, latest.current, setPointed);
@@ -36,8 +40,9 @@ export function Chart(props: ChartProps) {
     return () => {
       isGone = true;
       drawing.current?.end();
+      drawing.current = undefined;
     };
-  }, []);
+  }, [isEmpty]);
   useEffect(() => drawing.current?.update(props));
 
   const { times, lines, show } = props;
@@ -51,9 +56,15 @@ export function Chart(props: ChartProps) {
             {title} {show(values[index] ?? null)}
           </span>
         ))}
-        <span class="moment">{times.length === 0 ? 'no history yet' : clock(times[index] ?? 0)}</span>
+        {!isEmpty && <span class="moment">{clock(times[index] ?? 0)}</span>}
       </div>
-      <div class="chart" ref={place} aria-hidden="true" />
+      {isEmpty ? (
+        <div key="empty" class="chart empty">
+          Nothing yet; a point is added every minute.
+        </div>
+      ) : (
+        <div key="drawn" class="chart" ref={place} aria-hidden="true" />
+      )}
       <details class="figures-table">
         <summary>Figures as a table</summary>
         <div tabIndex={0} role="region" aria-label={`${props.label}: figures`}>

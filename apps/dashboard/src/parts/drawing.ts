@@ -11,6 +11,13 @@ export interface Drawing {
 
 const height = 192;
 
+/** Distances between the lines of the grid that make round figures, smallest first. */
+const grains: Record<NonNullable<ChartProps['grain']>, { incrs?: number[] }> = {
+  whole: { incrs: powers(10, 15).flatMap((ten) => [ten, 2 * ten, ...(ten > 1 ? [2.5 * ten] : []), 5 * ten]) },
+  bytes: { incrs: powers(2, 50) },
+  any: {},
+};
+
 export function draw(
   place: HTMLElement,
   first: ChartProps,
@@ -67,7 +74,13 @@ export function draw(
             space: 70,
             values: (_plot, ticks) => ticks.map(hourAndMinute),
           },
-          { ...axis, size: 64, space: 32, values: (_plot, ticks) => ticks.map((tick) => props.show(tick)) },
+          {
+            ...axis,
+            size: 64,
+            space: 32,
+            ...grains[props.grain ?? 'whole'],
+            values: (_plot, ticks) => ticks.map((tick) => props.show(tick)),
+          },
         ],
         series: [
           {},
@@ -84,6 +97,10 @@ export function draw(
       place,
     );
   }
+}
+
+function powers(base: number, count: number): number[] {
+  return Array.from({ length: count }, (_, exponent) => base ** exponent);
 }
 
 function dataOf({ times, lines }: ChartProps): uPlot.AlignedData {

@@ -17,9 +17,11 @@ export function PageFrame(props: {
       <header>
         <div>
           {props.crumbs && <p class="crumbs">{props.crumbs}</p>}
-          <h1 class="wrap">{props.title}</h1>
+          <div class="title">
+            <h1 class="wrap">{props.title}</h1>
+            {props.lead && <p class="lead">{props.lead}</p>}
+          </div>
         </div>
-        {props.lead && <p class="lead">{props.lead}</p>}
         {props.actions && <div class="actions">{props.actions}</div>}
       </header>
       <div class="stack">{props.children}</div>

@@ -7,7 +7,11 @@ export function QueueField(props: { value: string; set: (name: string) => void; 
     return (
       <label class="field">
         Queue
-        <input value={props.value} onChange={(event) => props.set(event.currentTarget.value)} />
+        <input
+          value={props.value}
+          placeholder="its name"
+          onChange={(event) => props.set(event.currentTarget.value)}
+        />
       </label>
     );
   const isUnknown = props.value !== '' && !names.includes(props.value);

@@ -1,4 +1,4 @@
-// The states of a job, each with one colour everywhere.
+// The states of jobs and files, each with one colour everywhere. What is as it should be stays quiet.
 import type { JobState } from '../data/shapes.js';
 import { Mark, type Tone } from './panel.js';
 
@@ -24,4 +24,9 @@ const tones: Record<JobState, Tone> = {
 
 export function StateMark({ state }: { state: JobState | undefined }) {
   return <Mark tone={state ? tones[state] : 'neutral'}>{state ?? 'not known'}</Mark>;
+}
+
+/** A file that is there needs no colour. */
+export function FileState({ status }: { status: string }) {
+  return status === 'ACTIVE' ? <span class="soft">active</span> : <Mark>{status.toLowerCase()}</Mark>;
 }

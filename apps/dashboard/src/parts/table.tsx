@@ -11,6 +11,10 @@ export interface Column<Row> {
   /** Cut at the end instead of making the table wider. */
   cut?: boolean;
   tight?: boolean;
+  /** An id or a name of the users' own: as wide as usual ones, and cut beyond that. */
+  name?: boolean;
+  /** On a phone a line of its own. */
+  wide?: boolean;
   /** A title only for those who hear the page: columns of buttons and boxes. */
   quiet?: boolean;
 }
@@ -56,6 +60,10 @@ export function Table<Row>(props: {
   );
 }
 
-function classOf<Row>({ number, cut, tight }: Column<Row>): string {
-  return [number && 'number', cut && 'cut', tight && 'tight'].filter(Boolean).join(' ');
+function classOf<Row>(column: Column<Row>): string {
+  const { number, cut, tight, name, wide } = column;
+  const classes = { number, cut, tight, name, wide };
+  return Object.entries(classes)
+    .flatMap(([title, isOn]) => (isOn ? [title] : []))
+    .join(' ');
 }

@@ -21,6 +21,15 @@ export function Until({ at }: { at: number }) {
   );
 }
 
+/** For a line under a figure: `next in 2 min 30 sec`. */
+export function NextIn({ at }: { at: number }) {
+  return (
+    <>
+      next in <Until at={at} />
+    </>
+  );
+}
+
 export function At({ at }: { at: number | string }) {
   const atMs = typeof at === 'string' ? Date.parse(at) : at;
   return (
