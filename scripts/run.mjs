@@ -1,5 +1,5 @@
 /**
- * The smaller commands: `npm run build | lint | format | bench | chaos | fuzz | demo`. Each prepares what it needs and hands its
+ * The smaller commands: `npm run build | lint | format | bench | chaos | fuzz | demo | screenshot`. Each prepares what it needs and hands its
  * arguments on; its exit code is that of the program behind it.
  */
 import { join } from 'node:path';
@@ -26,6 +26,12 @@ const commands = {
   demo: async (args) => {
     await prepare();
     return run(process.execPath, [join(root, 'demo/dist/src/main.js'), ...args], { stdout: 1 });
+  },
+  screenshot: async (args) => {
+    await prepare({ redis: true, chromium: true });
+    return run(process.execPath, [join(root, 'apps/dashboard/dist/test/screenshot.js'), ...args], {
+      stdout: 1,
+    });
   },
 };
 

@@ -13,6 +13,8 @@ interface Kind {
   fails: number;
   givesUp: number;
   errors: readonly (() => Error)[];
+  /** Why it is given up at once. */
+  verdict: string;
   data: () => Record<string, unknown>;
 }
 
@@ -32,6 +34,7 @@ const kinds: readonly Kind[] = [
       named('StorageTimeout', 'no answer from storage within 5000 ms (request #)'),
       named('PdfError', 'page # has no content stream'),
     ],
+    verdict: 'the file is encrypted and nobody has its password',
     data: () => ({
       documentId: `doc-${number(90_000)}`,
       pages: number(60),
@@ -43,6 +46,7 @@ const kinds: readonly Kind[] = [
     name: 'audio',
     ...{ perSecond: 1.5, concurrency: 4, runMs: [300, 1_500], fails: 0.08, givesUp: 0.01 },
     errors: [named('FfmpegError', 'moov atom not found in /media/#.m4a')],
+    verdict: 'the recording is silent',
     data: () => ({
       recording: `call-${number(9_000)}`,
       seconds: number(1_800),
@@ -53,18 +57,21 @@ const kinds: readonly Kind[] = [
     name: 'video',
     ...{ perSecond: 0.4, concurrency: 2, runMs: [1_500, 6_000], fails: 0.1, givesUp: 0.03 },
     errors: [named('MemoryError', 'cannot allocate # MiB for a frame buffer')],
+    verdict: 'the codec is not licensed',
     data: () => ({ clip: `clip-${number(900)}`, height: oneOf([720, 1_080, 2_160]) }),
   },
   {
     name: 'graph',
     ...{ perSecond: 0, concurrency: 3, runMs: [100, 700], fails: 0.07, givesUp: 0.01 },
     errors: [named('Neo4jError', 'the transaction # timed out')],
+    verdict: 'the account is closed',
     data: () => ({}),
   },
   {
     name: 'thumbnails',
     ...{ perSecond: 12, concurrency: 6, runMs: [5, 60], fails: 0.01, givesUp: 0 },
     errors: [named('DecodeError', 'unexpected end of image #')],
+    verdict: 'the image is too large',
     data: () => ({ image: `img-${number(90_000)}`, width: oneOf([128, 256, 512]) }),
   },
 ];
@@ -85,6 +92,7 @@ export async function startWork(
     });
     await worker.start();
   }
+  await addDoomed(queues);
   await archive.pause();
   await archive.addMany(Array.from({ length: 120 }, () => ({ data: { year: number(30) + 1_995 } })));
   await queues
@@ -101,15 +109,31 @@ export async function startWork(
   };
 }
 
+/** Chance kills one job in a hundred; whoever looks for a minute should see one, of more than one cause. */
+async function addDoomed(queues: ReadonlyMap<string, Queue<Data>>): Promise<void> {
+  for (const kind of kinds.filter(({ givesUp }) => givesUp > 0)) {
+    const queue = queues.get(kind.name)!;
+    await queue.add({ ...kind.data(), hopeless: true });
+    await queue.add(
+      { ...kind.data(), damaged: true },
+      { attempts: 2, backoff: { type: 'fixed', delayMs: 500 } },
+    );
+  }
+}
+
 function add(queue: Queue<Data>, kind: Kind): Promise<unknown> {
-  return queue.add(kind.data(), {
-    attempts: 3,
-    backoff: { type: 'exponential', delayMs: 15_000 },
-    labels: { tenant: 'default', owner: oneOf(customers) },
-    ...(happens(0.1) && { priority: 1 }),
-    ...(happens(0.05) && { delayMs: Math.round(between(10_000, 120_000)) }),
-    ...(happens(0.2) && { keepResultMs: 600_000 }),
-  });
+  // What is damaged fails at each attempt, and dies of it.
+  return queue.add(
+    { ...kind.data(), ...(happens(kind.givesUp) && { damaged: true }) },
+    {
+      attempts: 3,
+      backoff: { type: 'exponential', delayMs: 15_000 },
+      labels: { tenant: 'default', owner: oneOf(customers) },
+      ...(happens(0.1) && { priority: 1 }),
+      ...(happens(0.05) && { delayMs: Math.round(between(10_000, 120_000)) }),
+      ...(happens(0.2) && { keepResultMs: 600_000 }),
+    },
+  );
 }
 
 /** A document is read, then drawn into the graph. */
@@ -128,8 +152,9 @@ async function handle(kind: Kind, job: Job<Data>): Promise<object> {
   for (let part = 1; part <= 4; part++) {
     await sleep(ms / 4, undefined, { signal: job.signal });
     if (isLong) await job.progress(part * 25);
-    if (part === 2 && happens(kind.givesUp)) throw new GiveUp('the customer has closed the account');
-    if (part === 2 && happens(kind.fails)) {
+    if (part === 2 && (job.data['hopeless'] === true || happens(kind.givesUp)))
+      throw new GiveUp(kind.verdict);
+    if (part === 2 && (job.data['damaged'] === true || happens(kind.fails))) {
       await job.log('giving up this attempt');
       throw oneOf(kind.errors)();
     }

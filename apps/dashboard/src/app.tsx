@@ -140,7 +140,13 @@ function isFor(page: PageEntry): boolean {
 
 function Pulse() {
   const state = liveState.value;
-  const words = { starting: 'connecting', live: 'live', polling: 'every 5 s', lost: 'no connection' }[state];
+  const words = {
+    starting: 'connecting',
+    live: 'live',
+    polling: 'every 5 s',
+    blind: 'no news',
+    lost: 'no connection',
+  }[state];
   const heard = lastHeardMs.value === 0 ? '' : `Last heard ${relative(lastHeardMs.value, now.value)}.`;
   return (
     <span class={`pulse ${state}`} role="status" title={heard}>

@@ -1,7 +1,7 @@
 /** Targets, what is worst first, history of several queues, missing ranges: what the page concludes by itself. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { together } from '../src/data/history.js';
+import { sinceWork, together } from '../src/data/history.js';
 import { gapsOf } from '../src/ranges.js';
 import { rank } from '../src/severity.js';
 import { describeTarget } from '../src/targets.js';
@@ -63,6 +63,22 @@ test('minutes of several queues are added up; of latencies the worst stays; gaps
   assert.deepEqual(all.times, [0, 60_000]);
   assert.deepEqual(all.done, [3, null]);
   assert.deepEqual(all.runP95Ms, [9, null]);
+});
+
+test('history begins shortly before the first work, and is never shorter than twelve minutes', () => {
+  const hour = (firstWork: number) => {
+    const of = (value: number) => Array.from({ length: 60 }, (_, i) => (i < firstWork ? 0 : value));
+    const quiet = of(0);
+    const times = quiet.map((_, i) => i * 60_000);
+    const rest = { failed: quiet, died: quiet, waiting: quiet, waitP95Ms: quiet, runP95Ms: quiet };
+    return sinceWork({ times, done: of(7), ...rest });
+  };
+  assert.deepEqual(hour(40).done.slice(0, 2), [0, 7]);
+  assert.equal(hour(40).times[0], 39 * 60_000);
+  assert.equal(hour(58).times.length, 12);
+  // A whole hour of work, and a whole hour of none, are shown whole.
+  assert.equal(hour(0).times.length, 60);
+  assert.equal(hour(60).times.length, 60);
 });
 
 test('missing ranges become places on a bar, and nonsense becomes none', () => {

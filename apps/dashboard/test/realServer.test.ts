@@ -1,24 +1,23 @@
 /** The page on a real server, with real queues, files and keys: from an empty installation to signed-in roles, through a restart. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import {
   chromiumProblem,
+  freePort,
   makeOwnedFolder,
-  spawnOwned,
   startBrowser,
+  startRedis,
+  startSluice,
   waitUntil,
   type Browser,
+  type RedisServer,
+  type SluiceServer,
 } from '@sluice/testbed';
-import type { Page } from 'playwright-core';
+import type { BrowserContext, Page, Request } from 'playwright-core';
 
 const noBrowser = chromiumProblem() ?? false;
-const main = fileURLToPath(new URL('../../../server/dist/src/main.js', import.meta.url));
-const startMs = 120_000;
 const patienceMs = 60_000;
 const hostile = '<img src=x onerror="window.hacked=1">';
 const handlers = `
@@ -30,15 +29,11 @@ export const handlers = {
 };
 `;
 
-interface Running {
-  url: string;
-  stop: () => Promise<number | null>;
-}
-
 let browser: Browser;
 let folder: string;
 let port: number;
-let server: Running;
+let redis: RedisServer;
+let server: SluiceServer;
 
 before(async () => {
   if (noBrowser) return;
@@ -46,6 +41,7 @@ before(async () => {
   writeFileSync(join(folder, 'handlers.mjs'), handlers);
   port = await freePort();
   // One after the other: what was started is known when the next one fails.
+  redis = await startRedis({ config: { 'maxmemory-policy': 'noeviction' } });
   server = await startServer();
   browser = await startBrowser();
 });
@@ -53,6 +49,7 @@ before(async () => {
 after(async () => {
   await browser?.close();
   await server?.stop();
+  await redis?.stop();
 });
 
 test('a job that died is found, edited and replayed on the page', { skip: noBrowser }, async () => {
@@ -136,6 +133,71 @@ test('a server that restarts is found again by a page that stayed open', { skip:
 });
 
 test(
+  'a Redis that restarts alone is named on the page, which recovers by itself',
+  { skip: noBrowser },
+  async () => {
+    const page = await open('/');
+    await page.getByText('live', { exact: true }).waitFor();
+    await redis.kill9();
+    await page.getByRole('alert').filter({ hasText: 'Redis does not answer' }).first().waitFor();
+    // The server itself is there, and the page says no other.
+    assert.equal(await page.getByText('no connection').count(), 0);
+    await redis.restart();
+    await page.getByRole('alert').first().waitFor({ state: 'detached' });
+    await page.getByText('live', { exact: true }).waitFor();
+    await page.context().close();
+  },
+);
+
+test(
+  'eight tabs of one browser are live at once, and share one connection',
+  { skip: noBrowser },
+  async () => {
+    const context = await newContext();
+    const streams = new Set<Request>();
+    const isStream = (request: Request): boolean => request.url().includes('/v1/live');
+    context.on('request', (request) => isStream(request) && streams.add(request));
+    context.on('requestfinished', (request) => streams.delete(request));
+    context.on('requestfailed', (request) => streams.delete(request));
+    const tabs: Page[] = [];
+    for (let i = 0; i < 8; i++) {
+      const tab = await context.newPage();
+      await tab.goto(`${server.url}/queues/broken`);
+      tabs.push(tab);
+    }
+    for (const tab of tabs) await tab.getByText('live', { exact: true }).waitFor();
+    assert.equal(streams.size, 1);
+    // Another program pauses the queue; every tab hears of it.
+    await ask('POST', '/v1/queues/broken/pause');
+    for (const tab of tabs) await tab.getByRole('button', { name: 'Resume' }).waitFor();
+    await ask('POST', '/v1/queues/broken/resume');
+    for (const tab of tabs) await tab.getByRole('button', { name: 'Pause' }).waitFor();
+    await context.close();
+  },
+);
+
+test(
+  'a file that is dropped on the page is sent, and found among the files',
+  { skip: noBrowser },
+  async () => {
+    const page = await open('/uploads');
+    await page.getByText('Drop files here').waitFor();
+    const dropped = await page.evaluateHandle(() => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File(['dropped from a desk'], 'dropped.txt', { type: 'text/plain' }));
+      return transfer;
+    });
+    await page.locator('.drop').dispatchEvent('drop', { dataTransfer: dropped });
+    await page.getByText('main/dropped.txt').waitFor();
+    await page.getByText('done', { exact: true }).waitFor();
+    await page.goto(`${server.url}/files`);
+    await page.getByRole('link', { name: 'dropped.txt' }).click();
+    await page.getByText('dropped from a desk').waitFor();
+    await page.context().close();
+  },
+);
+
+test(
   'the first key closes the door; keys open it as far as their role goes',
   { skip: noBrowser },
   async () => {
@@ -175,24 +237,31 @@ async function signIn(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
-async function open(path: string): Promise<Page> {
+async function newContext(): Promise<BrowserContext> {
   const context = await browser.newContext({
     viewport: { width: 1_440, height: 900 },
     reducedMotion: 'reduce',
   });
   context.setDefaultTimeout(patienceMs);
-  const page = await context.newPage();
+  return context;
+}
+
+async function open(path: string): Promise<Page> {
+  const page = await (await newContext()).newPage();
   await page.goto(server.url + path);
   return page;
 }
 
 async function addJob(data: object, attempts: number): Promise<void> {
-  const response = await fetch(`${server.url}/v1/queues/broken/jobs`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ data, attempts }),
+  await ask('POST', '/v1/queues/broken/jobs', { data, attempts });
+}
+
+async function ask(method: string, path: string, body?: object): Promise<void> {
+  const response = await fetch(server.url + path, {
+    method,
+    ...(body && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
   });
-  assert.equal(response.status, 201, await response.text());
+  assert.ok(response.ok, await response.text());
 }
 
 async function waitForDead(count: number): Promise<void> {
@@ -203,37 +272,10 @@ async function waitForDead(count: number): Promise<void> {
   await waitUntil(`${count} dead letters`, dead, { timeoutMs: patienceMs });
 }
 
-/** On the same port each time, as a restarted server is. */
-async function startServer(): Promise<Running> {
-  const child = spawnOwned(process.execPath, [main], {
-    env: {
-      ...process.env,
-      ...{ SLUICE_DATA_DIR: folder, SLUICE_PORT: String(port), SLUICE_QUEUES: 'broken' },
-      SLUICE_HANDLERS: join(folder, 'handlers.mjs'),
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
+/** On the same port each time, as a restarted server is, and with a Redis that the test can stop. */
+function startServer(): Promise<SluiceServer> {
+  return startSluice({
+    ...{ SLUICE_DATA_DIR: folder, SLUICE_PORT: String(port), SLUICE_QUEUES: 'broken' },
+    ...{ SLUICE_HANDLERS: join(folder, 'handlers.mjs'), SLUICE_REDIS_URL: redis.url },
   });
-  let output = '';
-  for (const stream of [child.stdout!, child.stderr!])
-    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  const ended = once(child, 'close') as Promise<[number | null]>;
-  const runs = (): boolean => child.exitCode !== null || /^Upload a file: .*\n/m.test(output);
-  await waitUntil('the server runs', runs, { timeoutMs: startMs });
-  assert.equal(child.exitCode, null, output);
-  return {
-    url: /runs at (\S+)/.exec(output)![1]!,
-    stop: async () => {
-      child.kill('SIGTERM');
-      return (await ended)[0];
-    },
-  };
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port: free } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return free;
 }

@@ -115,7 +115,9 @@ function attentionOf(overview: Omit<Overview, 'attention'>): Attention[] {
     found.push({ code: 'REDIS_EVICTS', message: 'Redis has thrown keys away; jobs may be among them' });
   if (redis && !redis.aof.lastWriteOk)
     found.push({ code: 'REDIS_CANNOT_WRITE', message: 'Redis could not write its append-only file' });
-  for (const { name, counts, paused } of queues) {
+  // Among queues with the same trouble, the one with the most letters is the worst.
+  const worstFirst = [...queues].sort((a, b) => b.counts.dead - a.counts.dead);
+  for (const { name, counts, paused } of worstFirst) {
     if (paused) found.push({ code: 'QUEUE_PAUSED', message: 'paused: no job is started', queue: name });
     else if (counts.waiting > 0 && counts.workers === 0)
       found.push({

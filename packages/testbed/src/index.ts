@@ -31,4 +31,5 @@ export {
   type S3Operation,
   type S3Request,
 } from './s3Faults.js';
+export { startSluice, type SluiceServer } from './sluiceServer.js';
 export { chromiumProblem, startBrowser, type Browser } from './browser.js';

@@ -3,6 +3,8 @@ import { at, get } from './api.js';
 import type { QueueRow, Series } from './shapes.js';
 
 const mostQueues = 12;
+/** So many minutes are shown, also where most of them are empty. */
+const leastPoints = 12;
 
 export interface History {
   times: number[];
@@ -29,7 +31,7 @@ export async function historyOf(
       }),
     ),
   );
-  return { ...together(all), leftOut: queues.length - chosen.length };
+  return { ...sinceWork(together(all)), leftOut: queues.length - chosen.length };
 }
 
 export function together(all: readonly Series[]): Omit<History, 'leftOut'> {
@@ -52,6 +54,22 @@ export function together(all: readonly Series[]): Omit<History, 'leftOut'> {
     waiting: combined('waiting', sum),
     waitP95Ms: combined('waitP95Ms', worst),
     runP95Ms: combined('runP95Ms', worst),
+  };
+}
+
+/** Begins shortly before the first work: who has just begun does not look at fifty minutes of nothing. The length differs, the scale is on the axis. */
+export function sinceWork(all: Omit<History, 'leftOut'>): Omit<History, 'leftOut'> {
+  const first = all.times.findIndex((_, i) => [all.done, all.failed, all.died].some((values) => values[i]));
+  const from = Math.max(0, Math.min(first - 1, all.times.length - leastPoints));
+  const cut = <T>(values: T[]): T[] => values.slice(from);
+  return {
+    times: cut(all.times),
+    done: cut(all.done),
+    failed: cut(all.failed),
+    died: cut(all.died),
+    waiting: cut(all.waiting),
+    waitP95Ms: cut(all.waitP95Ms),
+    runP95Ms: cut(all.runP95Ms),
   };
 }
 

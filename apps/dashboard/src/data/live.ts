@@ -2,17 +2,18 @@
 // same figures are asked for every few seconds, and the page says so.
 import { computed, signal } from '@preact/signals';
 import { live, type LiveWatch } from '@sluice/client/live';
-import { get, session } from './api.js';
+import { ApiError, get, session } from './api.js';
 import type { EventRow, Overview, UploadRow } from './shapes.js';
 
 const pollMs = 5_000;
 /** The overview comes every two seconds; a stream that is silent for this long is not trusted. */
-const silentMs = 12_000;
+const silentMs = 8_000;
 const keptEvents = 200;
 /** An overview may be some seconds old; clocks that differ by more are different. */
 const trustedSkewMs = 10_000;
 
-export type LiveState = 'starting' | 'live' | 'polling' | 'lost';
+/** `blind`: the server is there, but what it would tell is out of its reach. */
+export type LiveState = 'starting' | 'live' | 'polling' | 'blind' | 'lost';
 
 export const overview = signal<Overview | null>(null);
 export const uploads = signal<UploadRow[] | null>(null);
@@ -20,6 +21,8 @@ export const uploads = signal<UploadRow[] | null>(null);
 export const events = signal<EventRow[]>([]);
 export const liveState = signal<LiveState>('starting');
 export const lastHeardMs = signal(0);
+/** The code with which the server refused, while it is blind. */
+export const blindFor = signal<string | null>(null);
 
 /** Ticks once a second, for countdowns; by the clock of the server as far as it is known. */
 export const now = signal(Date.now());
@@ -36,6 +39,8 @@ export function startLive(): void {
     url: `/v1/live?topics=${topics}`,
     onUpdate: (topic, data) => {
       take(topic, data);
+      // Where the overview comes along, only it tells that the server still sees: other topics go on without Redis.
+      if (topic !== 'overview' && session.value?.installation) return;
       heard();
       liveState.value = 'live';
     },
@@ -74,6 +79,7 @@ export function takeOverview(answer: Overview): void {
 }
 
 function heard(): void {
+  blindFor.value = null;
   lastHeardMs.value = Date.now();
 }
 
@@ -87,7 +93,9 @@ async function watchOver(): Promise<void> {
     else uploads.value = (await get<{ items: UploadRow[] }>('/v1/uploads')).items;
     heard();
     liveState.value = isStreaming ? 'live' : 'polling';
-  } catch {
-    liveState.value = 'lost';
+  } catch (error) {
+    const isThere = error instanceof ApiError && error.status >= 500;
+    liveState.value = isThere ? 'blind' : 'lost';
+    blindFor.value = isThere ? error.code : null;
   }
 }

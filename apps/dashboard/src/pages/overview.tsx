@@ -2,7 +2,7 @@
 import { useAnswer } from '../data/answer.js';
 import { get } from '../data/api.js';
 import { historyOf } from '../data/history.js';
-import { overview, takeOverview } from '../data/live.js';
+import { blindFor, overview, takeOverview } from '../data/live.js';
 import type { Overview } from '../data/shapes.js';
 import { panels } from '../panels.js';
 import { Failure, Notice, Waiting } from '../parts/notice.js';
@@ -28,8 +28,8 @@ export default function OverviewPage() {
   const problem = latest?.problems.find(({ queue }) => queue === undefined);
   return (
     <PageFrame title="Overview">
-      {first.error !== undefined && <Failure error={first.error} again={first.again} />}
-      {problem && (
+      {first.error !== undefined && !latest && <Failure error={first.error} again={first.again} />}
+      {problem && blindFor.value === null && (
         <Notice tone="bad">
           {problem.message}. The figures are the last that were known, from <Ago at={problem.sinceMs} />.
         </Notice>

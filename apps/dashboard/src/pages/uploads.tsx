@@ -1,6 +1,6 @@
 // Uploads under way, live: what has come, what is missing; cancel one, or send files from here.
 import { useRef, useState } from 'preact/hooks';
-import { at, call, get, may } from '../data/api.js';
+import { at, call, get, may, messageOf } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import { uploads as live } from '../data/live.js';
 import type { Drive, UploadRow } from '../data/shapes.js';
@@ -119,10 +119,15 @@ function SendFiles() {
   const [isOver, setOver] = useState(false);
   const chooser = useRef<HTMLInputElement>(null);
   const target = drive || drives.data?.drives[0]?.name || '';
-  const take = (files: FileList | null | undefined): void => {
-    if (!files || files.length === 0) return;
-    if (target === '') say('There is no drive to put it on; make one under Files.', 'bad');
-    else void send([...files], target, folder.replace(/^\/+|\/+$/g, ''));
+  const take = async (files: readonly File[]): Promise<void> => {
+    if (files.length === 0) return;
+    // Whoever is quicker than the answer on drives must not hear that there are none.
+    const onto = target || (await get<{ drives: Drive[] }>('/v1/drives')).drives[0]?.name;
+    if (onto === undefined) say('There is no drive to put it on; make one under Files.', 'bad');
+    else await send(files, onto, folder.replace(/^\/+|\/+$/g, ''));
+  };
+  const begin = (files: FileList | null | undefined): void => {
+    take([...(files ?? [])]).catch((error: unknown) => say(messageOf(error), 'bad'));
   };
   const isAllowed = may('operator');
   return (
@@ -161,7 +166,7 @@ function SendFiles() {
           onDrop={(event) => {
             event.preventDefault();
             setOver(false);
-            if (isAllowed) take(event.dataTransfer?.files);
+            if (isAllowed) begin(event.dataTransfer?.files);
           }}
         >
           <p>
@@ -180,7 +185,7 @@ function SendFiles() {
             tabIndex={-1}
             aria-label="Files to send"
             onChange={(event) => {
-              take(event.currentTarget.files);
+              begin(event.currentTarget.files);
               event.currentTarget.value = '';
             }}
           />

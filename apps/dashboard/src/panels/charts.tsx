@@ -30,7 +30,7 @@ export function LatencyChart({ history }: Props) {
           { title: 'waiting', values: history?.waitP95Ms ?? [], colour: 4 },
         ]}
         show={(value) => latency(value)}
-        grain="any"
+        grain="time"
       />
     </Panel>
   );

@@ -18,7 +18,7 @@ export interface ChartProps {
   lines: Line[];
   show: (value: number | null) => string;
   /** What the lines of the grid are multiples of; whole numbers unless stated. */
-  grain?: 'whole' | 'bytes' | 'any';
+  grain?: 'whole' | 'bytes' | 'time';
 }
 
 const tableRows = 120;

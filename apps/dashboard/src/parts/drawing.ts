@@ -12,10 +12,20 @@ export interface Drawing {
 const height = 192;
 
 /** Distances between the lines of the grid that make round figures, smallest first. */
-const grains: Record<NonNullable<ChartProps['grain']>, { incrs?: number[] }> = {
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const grains: Record<NonNullable<ChartProps['grain']>, { incrs: number[] }> = {
   whole: { incrs: powers(10, 15).flatMap((ten) => [ten, 2 * ten, ...(ten > 1 ? [2.5 * ten] : []), 5 * ten]) },
   bytes: { incrs: powers(2, 50) },
-  any: {},
+  time: {
+    incrs: [
+      ...powers(10, 4).flatMap((ten) => [ten, 2 * ten, 5 * ten]),
+      ...[10, 15, 30].map((count) => count * second),
+      ...[1, 2, 5, 10, 15, 30].map((count) => count * minute),
+      ...powers(2, 10).map((count) => count * hour),
+    ],
+  },
 };
 
 export function draw(
@@ -76,7 +86,7 @@ export function draw(
           },
           {
             ...axis,
-            size: 64,
+            size: (_plot, labels) => roomFor(labels),
             space: 32,
             ...grains[props.grain ?? 'whole'],
             values: (_plot, ticks) => ticks.map((tick) => props.show(tick)),
@@ -87,7 +97,8 @@ export function draw(
           ...props.lines.map((line) => ({
             stroke: colour(place, `--series-${line.colour}`),
             width: 1.5,
-            points: { show: false },
+            // A line needs two points; the first minute is shown as a dot.
+            points: { show: (plot: uPlot, index: number) => countOf(plot.data[index]) === 1, size: 5 },
             spanGaps: false,
           })),
         ],
@@ -97,6 +108,16 @@ export function draw(
       place,
     );
   }
+}
+
+function countOf(values: ArrayLike<number | null | undefined> | undefined): number {
+  return Array.from(values ?? []).filter((value) => value !== null && value !== undefined).length;
+}
+
+/** The longest label decides: `1 min 30 sec` takes more than `500`. */
+function roomFor(labels: readonly string[] | null): number {
+  const longest = Math.max(...(labels ?? []).map((label) => label.length), 5);
+  return 14 + longest * 6.2;
 }
 
 function powers(base: number, count: number): number[] {

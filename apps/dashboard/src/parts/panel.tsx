@@ -1,6 +1,7 @@
 // The frames that pages are made of: a page with its heading, a panel, a row of large figures, a list of facts.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId } from 'preact/hooks';
+import { Trouble } from './trouble.js';
 
 export function PageFrame(props: {
   title: string;
@@ -24,7 +25,10 @@ export function PageFrame(props: {
         </div>
         {props.actions && <div class="actions">{props.actions}</div>}
       </header>
-      <div class="stack">{props.children}</div>
+      <div class="stack">
+        <Trouble />
+        {props.children}
+      </div>
     </main>
   );
 }

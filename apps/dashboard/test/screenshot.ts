@@ -1,0 +1,47 @@
+/**
+ * Makes the picture of the overview that the README shows: `npm run screenshot [-- --seconds 60]`.
+ *
+ * It is a picture of the real thing: a server of its own in a folder that goes away, the work of `npm run demo` for some minutes, so that the
+ * charts have something to show, then the page as Chromium draws it, at twice the density so that it is sharp on every screen. What
+ * stands in it differs from run to run. A picture that is too heavy for a README is refused.
+ */
+import { mkdirSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { spawnOwned, startBrowser, startSluice } from '@sluice/testbed';
+
+const file = fileURLToPath(new URL('../../../../docs/images/overview.png', import.meta.url));
+const demo = fileURLToPath(new URL('../../../../demo/dist/src/main.js', import.meta.url));
+const usualSeconds = 420;
+const size = { width: 1_440, height: 1_010 };
+const heaviest = 400 * 1_024;
+
+const asked = process.argv.indexOf('--seconds');
+const seconds = asked === -1 ? usualSeconds : Number(process.argv[asked + 1]);
+
+const server = await startSluice();
+const work = spawnOwned(process.execPath, [demo], {
+  env: { ...process.env, SLUICE_DATA_DIR: server.folder, SLUICE_URL: server.url },
+  stdio: ['ignore', 'ignore', 'inherit'],
+});
+console.error(`work goes on for ${seconds} seconds at ${server.url}`);
+await sleep(seconds * 1_000);
+const browser = await startBrowser();
+const page = await browser.newPage({ viewport: size, deviceScaleFactor: 2, colorScheme: 'dark' });
+await page.goto(server.url);
+await page.getByText('live', { exact: true }).waitFor();
+await page.locator('.uplot').nth(2).waitFor();
+// The first figures per second need two looks at the counters.
+await page.getByText('measuring').first().waitFor({ state: 'detached' });
+mkdirSync(dirname(file), { recursive: true });
+await page.screenshot({ path: file });
+await browser.close();
+work.kill('SIGINT');
+await server.stop();
+const bytes = statSync(file).size;
+console.error(`${file}: ${Math.round(bytes / 1_024)} KiB`);
+if (bytes > heaviest) {
+  console.error(`more than ${heaviest / 1_024} KiB are too many for a README`);
+  process.exitCode = 1;
+}
