@@ -18,6 +18,8 @@ export interface World {
   environment: Environment;
   /** Ends with Ctrl-C. */
   signal: AbortSignal;
+  /** For a command that has to wait for somebody else's end: from then on Ctrl-C does not cut it short. */
+  takeTimeToEnd: () => void;
 }
 
 /** Options that every command has. */

@@ -1,5 +1,6 @@
 // `sluice upload`: files, folders and pipes to the server, several at once, resumable. The client does the work; this file says what
 // goes where and shows how far it is.
+import { resolve } from 'node:path';
 import { Option } from 'commander';
 import { folderStore, upload, type UploadOptions, type UploadResult } from '@sluice/client/node';
 import { declare, dryRunOption, type SluiceCommand } from './command.js';
@@ -58,8 +59,9 @@ export function uploadCommand(program: SluiceCommand): void {
 }
 
 async function uploadFiles(context: Context, flags: UploadFlags, paths: string[]): Promise<void> {
-  const { out } = context;
-  const files = await localFiles(paths, (what) => out.warn(`${what} was left out: it is not a plain file`));
+  const { out, environment } = context;
+  const skip = (what: string): void => out.warn(`${what} was left out: it is not a plain file`);
+  const files = await localFiles(paths, { from: environment.folder, skip });
   if (files.length === 0) return out.say('nothing to upload: the folder is empty');
   const jobs = files.map((file) => ({
     file,
@@ -102,7 +104,7 @@ function showPlan({ out }: Context, jobs: Job[]): void {
 }
 
 async function runJobs(context: Context, flags: UploadFlags, jobs: Job[]): Promise<void> {
-  const { out, signal } = context;
+  const { out, signal, environment } = context;
   const bar = new ProgressBar(out);
   bar.expect(
     jobs.reduce((sum, { file }) => sum + file.size, 0),
@@ -121,7 +123,7 @@ async function runJobs(context: Context, flags: UploadFlags, jobs: Job[]): Promi
         bar.set(sum, written(place));
       };
       try {
-        const task = upload(file.source, {
+        const task = upload(resolve(environment.folder, file.source), {
           ...optionsOf(context, flags, place),
           onProgress: ({ ackedBytes }) => move(ackedBytes),
         });

@@ -4,7 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { jsonLines, startServer, type RunningServer } from './runningServer.js';
+import { jsonLines } from './commandLine.js';
+import { startServer, type RunningServer } from './runningServer.js';
 
 const big = randomBytes(5_000_000);
 let server: RunningServer;

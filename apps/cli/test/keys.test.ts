@@ -5,7 +5,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { jsonLines, startServer, type Ran, type RunningServer } from './runningServer.js';
+import { jsonLines, type Ran } from './commandLine.js';
+import { startServer, type RunningServer } from './runningServer.js';
 
 let server: RunningServer;
 let admin: string;

@@ -4,7 +4,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { makeOwnedFolder, waitUntil } from '@sluice/testbed';
-import { jsonLines, startServer, type Ran, type RunningServer } from './runningServer.js';
+import { jsonLines, type Ran } from './commandLine.js';
+import { startServer, type RunningServer } from './runningServer.js';
 
 /** Jobs do what their data say. */
 const HANDLERS = `
