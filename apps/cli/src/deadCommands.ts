@@ -189,7 +189,8 @@ function editLetter(dead: SluiceCommand): void {
       ) => {
         const { api, out, stdin } = context;
         const path = pathOf`/v1/queues/${queue}/dead/${id}`;
-        const letter = await api.get<Letter>(path);
+        const response = await api.open('GET', path);
+        const letter = (await response.json()) as Letter;
         const data =
           given === undefined
             ? await inEditor(context, letter.data)
@@ -198,7 +199,8 @@ function editLetter(dead: SluiceCommand): void {
           return out.would({ queue, id, data }, `${queue} ${id}: would become ${JSON.stringify(data)}`);
         if (JSON.stringify(data) === JSON.stringify(letter.data)) out.say('the data are as they were');
         else {
-          await api.ask('PATCH', path, { body: { data } });
+          const headers = { 'If-Match': response.headers.get('etag') ?? '*' };
+          await api.ask('PATCH', path, { body: { data }, headers });
           out.did({ queue, id, edited: true }, `${queue} ${id}: changed`);
         }
         if (!flags.replay) return;
@@ -218,7 +220,9 @@ async function inEditor({ environment, stdin, out }: Context, data: unknown): Pr
   const file = join(folder, 'data.json');
   try {
     await writeFile(file, `${JSON.stringify(data, undefined, 2)}\n`, { mode: 0o600 });
-    const child = spawn(`${environment.editor ?? 'vi'} "$0"`, [file], { stdio: 'inherit', shell: '/bin/sh' });
+    // The editor may have words of its own (`code --wait`), which the shell takes apart; the file is one argument, whatever its name.
+    const line = `${environment.editor ?? 'vi'} "$1"`;
+    const child = spawn('/bin/sh', ['-c', line, 'sh', file], { stdio: 'inherit' });
     const [code] = (await once(child, 'close')) as [number | null];
     if (code !== 0) throw cliErrors.NOT_CONFIRMED({ what: 'the editor ended with an error' });
     return parseJson(await readFile(file, 'utf8'));

@@ -277,10 +277,13 @@ function changeCommand(
     .argument('<queue>')
     .argument('<id...>', 'ids; - reads them from stdin')
     .example(`jobs ${verb} mail 0Ab3`, 'one')
-    .example(`jobs ls mail --state delayed --all --json | sluice jobs ${verb} mail - --yes`, 'many')
+    .example(
+      `jobs ls mail --state delayed --all --json | sluice jobs ${verb} mail -${asks ? ' --yes' : ''}`,
+      'many',
+    )
     .option(...dryRunOption)
-    .option(...yesOption)
     .completing('queue');
+  if (asks) command.option(...yesOption);
   command.runs(async (context, flags: ChangeOptions, queue: string, given: string[]) => {
     const ids = await idsFrom(given, context.stdin);
     if (asks && !flags.dryRun)

@@ -1,7 +1,7 @@
 // `sluice queues`: how they are, and what holds them back.
 import { Option } from 'commander';
 import { pathOf } from './api.js';
-import { declare, dryRunOption, group, yesOption, type SluiceCommand } from './command.js';
+import { declare, dryRunOption, group, type SluiceCommand } from './command.js';
 import type { ChangeOptions, Context } from './context.js';
 import { cliErrors } from './errors.js';
 import { ago, count, counted, duration } from './human.js';
@@ -111,7 +111,6 @@ function limitCommand(queues: SluiceCommand): void {
       new Option('--events <n>', 'about how many events are kept, or none').argParser(orNone(parsePositive)),
     )
     .option(...dryRunOption)
-    .option(...yesOption)
     .completing('queue')
     .runs(async ({ api, out }, flags: LimitFlags & ChangeOptions, name: string) => {
       const rules = rulesOf(flags);

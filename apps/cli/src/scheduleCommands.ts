@@ -91,9 +91,19 @@ export function scheduleCommands(program: SluiceCommand): void {
     .argument('<queue>')
     .argument('<name>')
     .example('schedules rm mail digest --yes', 'without being asked')
+    .option(...dryRunOption)
     .option(...yesOption)
     .completing('queue')
-    .runs(async ({ api, out, confirm }, _flags: ChangeOptions, queue: string, name: string) => {
+    .runs(async ({ api, out, confirm }, { dryRun }: ChangeOptions, queue: string, name: string) => {
+      if (dryRun) {
+        const { items } = await api.get<{ items: ScheduleRow[] }>('/v1/schedules', { queue });
+        const schedule = items.find((item) => item.name === name);
+        if (!schedule) throw cliErrors.NOT_FOUND({ what: `a schedule ${name} of ${queue}` });
+        return out.would(
+          { queue, name },
+          `${queue} ${name}: would not tick ${whenText(schedule.when)} any more`,
+        );
+      }
       await confirm(`Remove the schedule ${name} of ${queue}?`);
       await api.ask('DELETE', pathOf`/v1/queues/${queue}/schedules/${name}`);
       out.did({ queue, name, removed: true }, `${queue} ${name}: removed`);

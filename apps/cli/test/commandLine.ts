@@ -20,6 +20,8 @@ export interface RunOptions {
   input?: string | Buffer;
   env?: Record<string, string | undefined>;
   cwd?: string;
+  /** Whether the streams say that they are a terminal; for runCli. */
+  isTerminal?: boolean;
 }
 
 export interface Ran {
@@ -28,8 +30,10 @@ export interface Ran {
   stderr: string;
 }
 
-export async function runCli(args: string[], { input, env, cwd }: RunOptions = {}): Promise<Ran> {
+export async function runCli(args: string[], options: RunOptions = {}): Promise<Ran> {
+  const { input, env, cwd, isTerminal = false } = options;
   const [stdin, stdout, stderr] = [new PassThrough(), new Recorder(), new Recorder()];
+  for (const stream of [stdin, stdout, stderr]) Object.assign(stream, { isTTY: isTerminal });
   stdin.end(input ?? '');
   const code = await run(args, {
     ...{ stdin, stdout, stderr },
@@ -40,7 +44,10 @@ export async function runCli(args: string[], { input, env, cwd }: RunOptions = {
   return { code, stdout: stdout.text, stderr: stderr.text };
 }
 
-export async function spawnCli(args: string[], { input, ...options }: RunOptions = {}): Promise<Ran> {
+export async function spawnCli(
+  args: string[],
+  { input, ...options }: Omit<RunOptions, 'isTerminal'> = {},
+): Promise<Ran> {
   const child = startCli(args, options);
   const [stdout, stderr] = [new Recorder(), new Recorder()];
   child.stdout!.pipe(stdout);
@@ -51,7 +58,7 @@ export async function spawnCli(args: string[], { input, ...options }: RunOptions
 }
 
 /** The process itself, with all its pipes open, in a group of its own: a signal to the group is what Ctrl-C is on a terminal. */
-export function startCli(args: string[], { env, cwd }: Omit<RunOptions, 'input'> = {}): ChildProcess {
+export function startCli(args: string[], { env, cwd }: Pick<RunOptions, 'env' | 'cwd'> = {}): ChildProcess {
   const child = spawnOwned(process.execPath, [CLI, ...args], {
     env: lonely(env),
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -1,7 +1,7 @@
 /** The tree of commands: help that begins with examples, misuse with its code, completion; nothing here needs a server. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { makeOwnedFolder } from '@sluice/testbed';
+import type { Command } from 'commander';
 import type { SluiceCommand } from '../src/command.js';
 import { readEnvironment } from '../src/config.js';
 import { judgeRedis, judgeSkew, knownVariables } from '../src/doctorCommand.js';
@@ -36,6 +37,18 @@ function everyCommand(): SluiceCommand[] {
   return below(program).filter((command) => !command.name().startsWith('_'));
 }
 
+/** The words of every command that does something. */
+function leaves(): string[][] {
+  return everyCommand()
+    .filter((command) => command.commands.length === 0)
+    .map(pathTo);
+}
+
+/** Without the name of the program. */
+function pathTo(command: Command): string[] {
+  return command.parent ? [...pathTo(command.parent), command.name()] : [];
+}
+
 test('the help of every command begins with examples that run as they stand', () => {
   const commands = everyCommand();
   assert.ok(commands.length > 60);
@@ -52,6 +65,14 @@ test('the help of every command begins with examples that run as they stand', ()
       .filter((text) => text.startsWith('  ')))
       assert.match(line, /sluice \w+|^ {10}/, `${name}: ${line}`);
   }
+});
+
+test('what asks before it destroys can also be asked what it would do', () => {
+  const has = (command: SluiceCommand, long: string): boolean =>
+    command.options.some((option) => option.long === long);
+  const careful = everyCommand().filter((command) => has(command, '--yes'));
+  assert.ok(careful.length > 10);
+  for (const command of careful) assert.ok(has(command, '--dry-run'), pathTo(command).join(' '));
 });
 
 test('examples name only commands and options that exist', () => {
@@ -146,13 +167,18 @@ test('completion proposes commands, options, choices and files', async () => {
   assert.deepEqual(await complete('jobs', 'ls', '--json', ''), [], 'queues of a server that is away');
 });
 
-test('the scripts of bash are ones that bash understands', async () => {
-  const { stdout, code } = await runCli(['completion', 'bash']);
-  assert.equal(code, 0);
-  await promisify(execFile)('bash', ['-n', '-c', stdout]);
-  for (const shell of ['zsh', 'fish'])
-    assert.match((await runCli(['completion', shell])).stdout, /sluice __complete/);
-});
+for (const shell of ['bash', 'zsh', 'fish']) {
+  const isThere = spawnSync(shell, ['--version']).status === 0;
+  test(`the completion for ${shell} is a script that asks us what to propose`, async () => {
+    const { stdout, code } = await runCli(['completion', shell]);
+    assert.equal(code, 0);
+    assert.match(stdout, /sluice __complete /);
+    const file = join(makeOwnedFolder('completion'), `sluice.${shell}`);
+    await writeFile(file, stdout);
+    // Where the shell is not installed, its script is only read by us.
+    if (isThere) await promisify(execFile)(shell, ['-n', file]);
+  });
+}
 
 test('logout forgets what login kept; whoever can read a kept key is a finding of doctor', async () => {
   const folder = makeOwnedFolder('cli');
@@ -244,9 +270,21 @@ test('doctor judges clocks within what it can measure', () => {
 
 test('the README names every command', async () => {
   const readme = await readFile(fileURLToPath(new URL('../../README.md', import.meta.url)), 'utf8');
-  const leaves = everyCommand().filter((command) => command.commands.length === 0);
-  for (const command of leaves) {
-    const words = command.parent?.parent ? `${command.parent.name()} ${command.name()}` : command.name();
-    assert.ok(readme.includes(`sluice ${words}`), `the README does not show: sluice ${words}`);
+  for (const words of leaves())
+    assert.ok(
+      readme.includes(`sluice ${words.join(' ')}`),
+      `the README does not show: sluice ${words.join(' ')}`,
+    );
+});
+
+test('every command is run by a test', () => {
+  const folder = fileURLToPath(new URL('../../test/', import.meta.url));
+  const files = readdirSync(folder).filter((name) => name.endsWith('.test.ts'));
+  const tests = files.map((name) => readFileSync(join(folder, name), 'utf8')).join('\n');
+  for (const words of leaves()) {
+    // As arguments of a test, or typed on a terminal. A command without a group is no word of another one's.
+    const quoted = words.map((word) => `'${word}'`).join(',\\s*');
+    const typed = `sluice ${words.join(' ')}\\b`;
+    assert.match(tests, new RegExp(`[[(]${quoted}|\\b\\w+,\\s*${quoted}|${typed}`), words.join(' '));
   }
 });
