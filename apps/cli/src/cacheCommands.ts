@@ -6,48 +6,11 @@ import { cliErrors } from './errors.js';
 import { bytes, count, duration, percent } from './human.js';
 import { parseLoose } from './parse.js';
 import { all } from './queueCommands.js';
+import type { CacheFamilyRow, Explanation } from './replies.js';
 import { safeBlock } from './sanitise.js';
 import type { Column } from './table.js';
 
-interface FamilyRow {
-  family: string;
-  hitRate?: number | null;
-  averageLoadMs?: number | null;
-  averageRemainingTtlMs?: number | null;
-  nearHits: number;
-  redisHits: number;
-  misses: number;
-  loads: number;
-  loadErrors: number;
-  loadMs: number;
-  staleServed: number;
-  coalesced: number;
-}
-
-interface CacheReply {
-  families: FamilyRow[];
-}
-
-interface Explanation {
-  name: string;
-  redisKey?: string;
-  because: string;
-  state: string;
-  near?: { remainingMs: number };
-  redis?: {
-    bytes: number;
-    isCompressed: boolean;
-    isNegative: boolean;
-    freshForMs: number;
-    keptForMs: number;
-    loadMs: number;
-  };
-  groups?: { group: string; carried?: string; current?: string }[];
-  lease?: { remainingMs: number };
-  breaker?: string;
-}
-
-const columns: Column<FamilyRow>[] = [
+const columns: Column<CacheFamilyRow>[] = [
   { title: 'FAMILY', value: ({ family }) => family, cut: true },
   { title: 'HIT RATE', value: ({ hitRate }) => percent(hitRate), align: 'right' },
   { title: 'READS', value: (row) => count(reads(row)), align: 'right' },
@@ -83,7 +46,7 @@ export function cacheCommands(program: SluiceCommand): void {
   declare(cache, 'stats', 'Hit rates, loads and errors of each family.')
     .example('cache stats', 'a table')
     .runs(async ({ api, out, show }) => {
-      const reply = await api.get<CacheReply | null>('/v1/cache');
+      const reply = await api.get<{ families: CacheFamilyRow[] } | null>('/v1/cache');
       if (reply) await show(columns, all(reply.families));
       else out.say('this server has no cache');
     });
@@ -126,13 +89,13 @@ export function cacheCommands(program: SluiceCommand): void {
     });
 }
 
-function reads({ nearHits, redisHits, staleServed, misses }: FamilyRow): number {
+function reads({ nearHits, redisHits, staleServed, misses }: CacheFamilyRow): number {
   return nearHits + redisHits + staleServed + misses;
 }
 
 function printExplanation(
   out: Context['out'],
-  { because, state, name, redisKey, near, redis, groups = [], lease, breaker }: Explanation,
+  { because, state, name, redisKey, near, redis, groups, lease, breaker }: Explanation,
 ): void {
   out.line(out.colour.bold(safeBlock(because)));
   out.pairs([

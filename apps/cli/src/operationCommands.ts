@@ -14,23 +14,10 @@ import {
 import type { ChangeOptions, Context } from './context.js';
 import { cliErrors } from './errors.js';
 import { ago, count, percent } from './human.js';
+import type { Operation } from './replies.js';
 import type { Column } from './table.js';
 import { cutText } from './textWidth.js';
 import { setTimeout as pause } from 'node:timers/promises';
-
-export interface Operation {
-  id: string;
-  /** dead.replay, dead.discard. */
-  kind: string;
-  queue: string;
-  state: 'waiting' | 'running' | 'done' | 'cancelled' | 'failed';
-  /** Somebody wants it to stop, and it has not stopped yet. */
-  stopping?: boolean;
-  progress: { moved: number; total?: number };
-  createdMs: number;
-  endedMs?: number | null;
-  error?: { message: string } | null;
-}
 
 const watchMs = 500;
 const ended = new Set(['done', 'cancelled', 'failed']);

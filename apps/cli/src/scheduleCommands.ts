@@ -7,17 +7,9 @@ import { cliErrors } from './errors.js';
 import { ago, duration, moment } from './human.js';
 import { parseJson, parseLater, parsePositive, parseSpan } from './parse.js';
 import { all } from './queueCommands.js';
+import type { ScheduleRow } from './replies.js';
 import { textFrom } from './stdin.js';
 import type { Column } from './table.js';
-
-interface ScheduleRow {
-  queue: string;
-  name: string;
-  when: { cron?: string; timeZone?: string; everyMs?: number };
-  data: unknown;
-  missed?: string;
-  nextMs: number | null;
-}
 
 const columns: Column<ScheduleRow>[] = [
   { title: 'QUEUE', value: ({ queue }) => queue },
@@ -127,6 +119,6 @@ function optionsOf({ missed, start, end, attempts }: SetFlags): object {
   };
 }
 
-function whenText({ cron, timeZone = 'UTC', everyMs }: ScheduleRow['when']): string {
-  return cron === undefined ? `every ${duration(everyMs)}` : `${cron} (${timeZone})`;
+function whenText(when: ScheduleRow['when']): string {
+  return 'cron' in when ? `${when.cron} (${when.timeZone ?? 'UTC'})` : `every ${duration(when.everyMs)}`;
 }

@@ -14,7 +14,7 @@ import type { SluiceCommand } from '../src/command.js';
 import { readEnvironment } from '../src/config.js';
 import { judgeRedis, judgeSkew, knownVariables } from '../src/doctorCommand.js';
 import { makeProgram } from '../src/program.js';
-import type { RedisReply } from '../src/replies.js';
+import type { RedisHealth } from '../src/replies.js';
 import { homeIn, jsonLines, runCli } from './commandLine.js';
 
 /** Nobody listens there: ports below 1024 are not given to tests. */
@@ -220,7 +220,7 @@ test('doctor knows every variable that the server and this command read', async 
   assert.match(misspelt.stdout, /nobody reads [A-Z_, ]*SLUICE_REDIS_ULR/);
 });
 
-const healthy: RedisReply = {
+const healthy: RedisHealth = {
   ...{
     version: '7.2.4',
     nowMs: 0,
@@ -246,7 +246,7 @@ const healthy: RedisReply = {
 };
 
 test('doctor judges a Redis: eviction, persistence, memory, version', () => {
-  const worst = (change: Partial<RedisReply>): string[] =>
+  const worst = (change: Partial<RedisHealth>): string[] =>
     judgeRedis({ ...healthy, ...change })
       .filter(({ level }) => level !== 'ok')
       .map(({ what, level }) => `${what} ${level}`);

@@ -244,12 +244,15 @@ test('letters are replayed and given up by ids from a pipe, and the command wait
 });
 
 test('jobs that wait for their next attempt are listed and run now', async () => {
-  const { stdout } = await ok('jobs', 'add', 'slow', '{"die":"not yet"}', '--attempts', '3');
+  const { stdout } = await ok('jobs', 'add', 'slow', '{"die":"not yet"}', '--attempts', '10');
   const id = stdout.trim();
   const waits = async (): Promise<boolean> => (await ok('retry', 'ls', 'slow')).stdout.includes(id);
   await waitUntil('it waits', waits, { timeoutMs: PATIENCE_MS });
   assert.match((await ok('retry', 'ls')).stdout, /slow .* in \d.*not yet/);
   assert.match((await ok('retry', 'now', 'slow', '--all', '--dry-run')).stdout, /would run now/);
+  const isCounted = async (): Promise<boolean> =>
+    /^retries +[1-9]\d* waiting, the next /m.test((await ok('status')).stdout);
+  await waitUntil('the status counts it', isCounted, { timeoutMs: PATIENCE_MS });
   await ok('retry', 'now', 'slow', id);
 });
 
