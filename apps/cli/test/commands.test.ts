@@ -93,6 +93,32 @@ test('examples name only commands and options that exist', () => {
   }
 });
 
+test('what the documentation shows exists, with its options', () => {
+  const root = fileURLToPath(new URL('../../../../', import.meta.url));
+  const guides = readdirSync(join(root, 'docs/guides')).map((name) => `docs/guides/${name}`);
+  const [program, ...commands] = everyCommand();
+  const known = new Map(commands.map((command) => [pathTo(command).join(' '), command]));
+  let seen = 0;
+  for (const file of ['README.md', 'apps/cli/README.md', ...guides]) {
+    const text = readFileSync(join(root, file), 'utf8');
+    // A line of a terminal, or a piece of a sentence, up to what is no word of the command.
+    for (const [, line] of text.matchAll(/(?:^\$ |^npx |`)sluice ([a-z][^`|#<>\n]*)/gm)) {
+      const words = line!
+        .replace(/'[^']*'/g, 'x')
+        .trim()
+        .split(/\s+/);
+      const command = known.get(words.slice(0, 2).join(' ')) ?? known.get(words[0]!);
+      assert.ok(command, `${file}: sluice ${line}`);
+      const options = [...command.options, ...program!.options].flatMap(({ long, short }) => [long, short]);
+      for (const word of words.filter((one) => /^--?[a-z]/.test(one)))
+        assert.ok(options.includes(word), `${file}: sluice ${line}: ${word}`);
+      assert.ok(command.commands.length === 0 || words.length === 1, `${file}: sluice ${line}`);
+      seen += 1;
+    }
+  }
+  assert.ok(seen > 80);
+});
+
 test('a mistake on the command line is a sentence, a hint and the code 2', async () => {
   for (const args of [
     ['bogus'],

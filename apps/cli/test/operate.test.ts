@@ -351,6 +351,15 @@ test('the cache is counted, explained, read and invalidated', async () => {
   assert.match((await ok('cache', 'invalidate', 'node', key, '--dry-run')).stdout, /would be dropped/);
   await ok('cache', 'invalidate', 'node', key);
   assert.match((await ok('cache', 'explain', 'node', key)).stdout, /^It is not in Redis/);
+  await ok('cache', 'get', 'node', key);
+  const group = '["node:tree","default"]';
+  assert.equal(
+    (await server.run(['cache', 'invalidate', 'node', '--group', group])).code,
+    2,
+    'nobody to ask',
+  );
+  await ok('cache', 'invalidate', 'node', '--group', group, '--yes');
+  assert.doesNotMatch((await ok('cache', 'explain', 'node', key)).stdout, /^It is in Redis and fresh/);
   assert.equal((await server.run(['cache', 'explain', 'nothing', '"x"'])).code, 3);
 });
 
