@@ -18,8 +18,8 @@ export interface World {
   environment: Environment;
   /** Ends with Ctrl-C. */
   signal: AbortSignal;
-  /** For a command that has to wait for somebody else's end: from then on Ctrl-C does not cut it short. */
-  takeTimeToEnd: () => void;
+  /** While another program has the terminal, an editor or a server, a Ctrl-C is meant for that one. */
+  lendTerminal: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 /** Options that every command has. */

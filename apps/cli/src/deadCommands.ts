@@ -186,7 +186,7 @@ function editLetter(dead: SluiceCommand): void {
 }
 
 /** Only its owner can read the file: payloads are nobody else's business. */
-async function inEditor({ environment, stdin, out }: Context, data: unknown): Promise<unknown> {
+async function inEditor({ environment, stdin, out, lendTerminal }: Context, data: unknown): Promise<unknown> {
   if (!stdin.isTTY || !out.stdout.isTTY)
     throw cliErrors.USAGE({
       reason: 'there is no terminal for an editor; give the data as an argument, or - for stdin',
@@ -196,9 +196,10 @@ async function inEditor({ environment, stdin, out }: Context, data: unknown): Pr
   try {
     await writeFile(file, `${JSON.stringify(data, undefined, 2)}\n`, { mode: 0o600 });
     // The editor may have words of its own (`code --wait`), which the shell takes apart; the file is one argument, whatever its name.
-    const line = `${environment.editor ?? 'vi'} "$1"`;
+    // The shell waits through a Ctrl-C, which is the editor's, and ends as the editor does.
+    const line = `trap : INT; ${environment.editor ?? 'vi'} "$1"`;
     const child = spawn('/bin/sh', ['-c', line, 'sh', file], { stdio: 'inherit' });
-    const [code] = (await once(child, 'close')) as [number | null];
+    const [code] = await lendTerminal(async () => (await once(child, 'close')) as [number | null]);
     if (code !== 0) throw cliErrors.NOT_CONFIRMED({ what: 'the editor ended with an error' });
     return parseJson(await readFile(file, 'utf8'));
   } finally {

@@ -17,17 +17,20 @@ async function main(): Promise<void> {
   stdin.unref?.();
 }
 
-function interrupts(): Pick<World, 'signal' | 'takeTimeToEnd'> {
+function interrupts(): Pick<World, 'signal' | 'lendTerminal'> {
   const stop = new AbortController();
-  let isPatient = false;
+  let isLent = false;
   process.on('SIGINT', () => {
-    const isSecond = stop.signal.aborted;
+    if (isLent) return;
+    if (stop.signal.aborted) process.exit(exitCodes.interrupted);
     stop.abort();
-    if (isPatient) return;
-    if (isSecond) process.exit(exitCodes.interrupted);
     setTimeout(() => process.exit(exitCodes.interrupted), patienceMs).unref();
   });
-  return { signal: stop.signal, takeTimeToEnd: () => (isPatient = true) };
+  const lendTerminal: World['lendTerminal'] = async (work) => {
+    isLent = true;
+    return work().finally(() => (isLent = false));
+  };
+  return { signal: stop.signal, lendTerminal };
 }
 
 /** `sluice jobs ls mail --all | head`: whoever has read enough closes the pipe. */

@@ -30,7 +30,7 @@ export function upCommand(program: SluiceCommand): void {
     .option('--host <address>', 'SLUICE_HOST')
     .option('--data <folder>', 'SLUICE_DATA_DIR')
     .completing()
-    .runs(async ({ environment, takeTimeToEnd }, { port, host, data }: UpFlags) => {
+    .runs(async ({ environment, lendTerminal }, { port, host, data }: UpFlags) => {
       if (!existsSync(starter))
         throw cliErrors.UNHEALTHY({
           what: 'the server is not part of this installation; in a checkout of Sluice run: npm start',
@@ -48,10 +48,11 @@ export function upCommand(program: SluiceCommand): void {
         },
       });
       // The server ends in order; until then we stay.
-      takeTimeToEnd();
       const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
       for (const signal of stopSignals) process.on(signal, pass);
-      const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+      const [code, signal] = await lendTerminal(
+        async () => (await once(child, 'close')) as [number | null, NodeJS.Signals | null],
+      );
       for (const name of stopSignals) process.off(name, pass);
       return code ?? (signal === null ? exitCodes.ok : exitCodes.failed);
     });

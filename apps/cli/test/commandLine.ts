@@ -39,7 +39,7 @@ export async function runCli(args: string[], options: RunOptions = {}): Promise<
     ...{ stdin, stdout, stderr },
     environment: readEnvironment(lonely(env), cwd),
     signal: new AbortController().signal,
-    takeTimeToEnd: () => undefined,
+    lendTerminal: (work) => work(),
   });
   return { code, stdout: stdout.text, stderr: stderr.text };
 }

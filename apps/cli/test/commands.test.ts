@@ -28,7 +28,7 @@ function everyCommand(): SluiceCommand[] {
     stderr: nowhere(),
     environment: readEnvironment({}),
     signal: new AbortController().signal,
-    takeTimeToEnd: () => undefined,
+    lendTerminal: (work) => work(),
   });
   const below = (command: SluiceCommand): SluiceCommand[] => [
     command,
