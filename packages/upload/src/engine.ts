@@ -12,7 +12,7 @@ import { keysOf, partitionOf, type UploadKeys } from './keys.js';
 import type { UploadMetrics } from './metrics.js';
 import type { Partitions } from './partitions.js';
 import type { PartMemory } from './partMemory.js';
-import type { RoomLine } from './roomLine.js';
+import type { RoomLines } from './roomLines.js';
 import { scripts } from './scripts.js';
 import type { UploadJob } from './work.js';
 
@@ -64,7 +64,7 @@ export interface Engine {
   readonly partitions: Partitions;
   readonly hashes: PassingHashes;
   readonly partMemory: PartMemory;
-  readonly roomLine: RoomLine;
+  readonly roomLines: RoomLines;
   /** Drives that were asked for a moment ago. */
   readonly drives: Map<string, { drive: Drive; untilMs: number }>;
   readonly metrics: UploadMetrics;

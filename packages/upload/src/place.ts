@@ -10,6 +10,7 @@ import { completionErrors } from './completionErrors.js';
 import { budgetOf, keysFor, priceOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
+import { partitionOf } from './keys.js';
 import { hex } from './receive.js';
 import { readParts, type State } from './state.js';
 import { ask } from './work.js';
@@ -238,7 +239,8 @@ export class Placement {
     };
     const began = performance.now();
     for (let askedMs = began; ;) {
-      if (!(await askForRoom())) await this.#engine.roomLine.wait(askForRoom, () => this.#body.isBroken);
+      if (!(await askForRoom()))
+        await this.#engine.roomLines.wait(partitionOf(id) ?? 0, askForRoom, () => this.#body.isBroken);
       if (word === 'OK') {
         this.#attempts.set(attempt, frames);
         return;

@@ -16,7 +16,7 @@ import { PassingHashes } from './hashes.js';
 import { initiate, type NewUpload } from './initiate.js';
 import { keysOf } from './keys.js';
 import { UploadMetrics } from './metrics.js';
-import { RoomLine } from './roomLine.js';
+import { RoomLines } from './roomLines.js';
 import { Partitions } from './partitions.js';
 import { PartMemory } from './partMemory.js';
 import { preferredPartBytes } from './plan.js';
@@ -112,7 +112,7 @@ export class Uploads {
       partitions: new Partitions(redis, settings.prefix, settings.partitions),
       hashes: new PassingHashes(),
       partMemory: new PartMemory(settings.partMemoryBytes),
-      roomLine: new RoomLine(settings.roomWaitMs),
+      roomLines: new RoomLines(settings.roomWaitMs),
       drives: new Map(),
       metrics: new UploadMetrics(),
       logger,
@@ -137,7 +137,7 @@ export class Uploads {
 
   /** Refuses chunks that wait for room, now and from now on: whoever stops does not want to wait with them. */
   endWaits(): void {
-    this.#engine.roomLine.close();
+    this.#engine.roomLines.close();
   }
 
   async stop(deadlineMs = 10_000): Promise<void> {
@@ -214,7 +214,7 @@ export class Uploads {
   }
 
   async metrics(): Promise<string> {
-    const { settings, redis, metrics, partitions, roomLine } = this.#engine;
+    const { settings, redis, metrics, partitions, roomLines } = this.#engine;
     let [queuedChunks, reservedBytes] = [0, 0];
     for (const partition of partitions.all) {
       const { budget } = keysOf(settings.prefix, partition, '');
@@ -223,7 +223,7 @@ export class Uploads {
       reservedBytes += Number(used ?? 0);
     }
     const inRedis = { queuedChunks, reservedBytes, budgetBytes: settings.budgetBytes };
-    return metrics.text(inRedis, roomLine.length);
+    return metrics.text(inRedis, roomLines.waiting);
   }
 
   async check(): Promise<void> {
