@@ -23,6 +23,11 @@ export const errors = defineErrors({
     message: (d: { side: string; why: string }) => `the server of ${d.side} did not start: ${d.why}`,
     retryable: false,
   },
+  REQUEST_CUT: {
+    message: (d: { method: string; path: string; why: string; reused: boolean }) =>
+      `${d.method} ${d.path} got no answer on a ${d.reused ? 'kept' : 'new'} connection: ${d.why}`,
+    retryable: true,
+  },
   REPLY_UNEXPECTED: {
     message: (d: { what: string; status: number; text: string }) => `${d.what}: ${d.status} ${d.text}`,
     retryable: false,

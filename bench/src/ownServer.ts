@@ -16,7 +16,7 @@ export interface OwnServer {
   pid: number;
   /** What it printed when it was ready: the addresses of its servers are in it. */
   welcome: string;
-  stop(): Promise<void>;
+  stop: () => Promise<void>;
 }
 
 export async function startOwnServer(settings: Record<string, string>): Promise<OwnServer> {

@@ -93,7 +93,7 @@ async function furnish(url: string): Promise<void> {
 }
 
 async function memoryOf(url: string): Promise<number | undefined> {
-  const text = await fetch(`${url}/metrics`).then(
+  const text = await fetch(`${url}/metrics`, { headers: admin() }).then(
     (reply) => reply.text(),
     () => '',
   );

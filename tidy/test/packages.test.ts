@@ -66,6 +66,15 @@ test('every import is declared in the package that makes it', () => {
   }
 });
 
+test('what an app loads is a dependency of it; from a devDependency it takes types at most', () => {
+  for (const { folder, json } of workspaces().filter((workspace) => workspace.folder.startsWith('apps/'))) {
+    for (const file of sourcesOf(folder, 'src')) {
+      for (const name of importsOf(file, 'code'))
+        assert.ok(Object.hasOwn(json.dependencies ?? {}, name), `${file} loads ${name}`);
+    }
+  }
+});
+
 test('project references follow the dependencies', () => {
   const all = workspaces();
   const { references } = readJson('tsconfig.json') as { references: { path: string }[] };
@@ -125,11 +134,13 @@ function sourcesOf(folder: string, part: 'src' | 'test'): string[] {
   return files().filter((file) => file.startsWith(`${folder}/${part}/`) && /\.(ts|tsx|mts)$/.test(file));
 }
 
+const anyImport = /^\s*(?:import|export)\b[^;'"`]*?from\s+'([^']+)'/gm;
+const importOfCode = /^\s*(?:import|export)\b(?!\s+type\b)[^;'"`]*?from\s+'([^']+)'/gm;
+
 /** Names of the packages a file imports; relative files and Node's own modules left out. */
-function importsOf(file: string): string[] {
-  const specifiers = [
-    ...withoutComments(read(file)).matchAll(/^\s*(?:import|export)\b[^;'"`]*?from\s+'([^']+)'/gm),
-  ];
+function importsOf(file: string, what: 'anything' | 'code' = 'anything'): string[] {
+  const pattern = what === 'code' ? importOfCode : anyImport;
+  const specifiers = [...withoutComments(read(file)).matchAll(pattern)];
   const names = specifiers.map(([, specifier]) => specifier!).filter((specifier) => !/^[./]/.test(specifier));
   return names
     .filter((name) => !name.startsWith('node:') && !builtinModules.includes(name))

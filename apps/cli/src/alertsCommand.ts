@@ -3,20 +3,8 @@ import type { Api } from './api.js';
 import { declare, type SluiceCommand } from './command.js';
 import { ago, count, duration, percent } from './human.js';
 import { all } from './queueCommands.js';
+import type { AlertRow } from './replies.js';
 import type { Column } from './table.js';
-
-export interface AlertRow {
-  name: string;
-  about: string;
-  keep: 'below' | 'above';
-  limit: number;
-  unit: 'count' | 'share' | 'seconds';
-  value: number | null;
-  /** Null while it is not known. */
-  met: boolean | null;
-  state: 'ok' | 'pending' | 'raised' | 'clearing';
-  since: string | null;
-}
 
 const columns: Column<AlertRow>[] = [
   { title: 'ALERT', value: ({ name }) => name },

@@ -6,48 +6,11 @@ import { cliErrors } from './errors.js';
 import { bytes, count, duration, percent } from './human.js';
 import { parseLoose } from './parse.js';
 import { all } from './queueCommands.js';
+import type { CacheFamilyRow, Explanation } from './replies.js';
 import { safeBlock } from './sanitise.js';
 import type { Column } from './table.js';
 
-interface FamilyRow {
-  family: string;
-  hitRate?: number | null;
-  averageLoadMs?: number | null;
-  averageRemainingTtlMs?: number | null;
-  nearHits: number;
-  redisHits: number;
-  misses: number;
-  loads: number;
-  loadErrors: number;
-  loadMs: number;
-  staleServed: number;
-  coalesced: number;
-}
-
-interface CacheReply {
-  families: FamilyRow[];
-}
-
-interface Explanation {
-  name: string;
-  redisKey?: string;
-  because: string;
-  state: string;
-  near?: { remainingMs: number };
-  redis?: {
-    bytes: number;
-    isCompressed: boolean;
-    isNegative: boolean;
-    freshForMs: number;
-    keptForMs: number;
-    loadMs: number;
-  };
-  groups?: { group: string; carried?: string; current?: string }[];
-  lease?: { remainingMs: number };
-  breaker?: string;
-}
-
-const columns: Column<FamilyRow>[] = [
+const columns: Column<CacheFamilyRow>[] = [
   { title: 'FAMILY', value: ({ family }) => family, cut: true },
   { title: 'HIT RATE', value: ({ hitRate }) => percent(hitRate), align: 'right' },
   { title: 'READS', value: (row) => count(reads(row)), align: 'right' },
@@ -78,19 +41,19 @@ const columns: Column<FamilyRow>[] = [
 export function cacheCommands(program: SluiceCommand): void {
   const cache = group(program, 'cache', 'How well the cache works, what is in it, and how to drop it.')
     .example('cache stats', 'hit rates of all families')
-    .example(`cache explain node '["acme","0b1c"]'`, 'why a value is there, or not')
-    .example(`cache invalidate node '["acme","0b1c"]'`, 'the next reader loads it');
+    .example(`cache explain node '{"tenant":"acme","id":"0b1c"}'`, 'why a value is there, or not')
+    .example(`cache invalidate node '{"tenant":"acme","id":"0b1c"}'`, 'the next reader loads it');
   declare(cache, 'stats', 'Hit rates, loads and errors of each family.')
     .example('cache stats', 'a table')
     .runs(async ({ api, out, show }) => {
-      const reply = await api.get<CacheReply | null>('/v1/cache');
+      const reply = await api.get<{ families: CacheFamilyRow[] } | null>('/v1/cache');
       if (reply) await show(columns, all(reply.families));
       else out.say('this server has no cache');
     });
   declare(cache, 'get', 'A value as readers get it; it is loaded if it is not there.')
     .argument('<family>')
     .argument('<key>', 'JSON, or a text')
-    .example(`cache get node '["acme","0b1c"]'`, 'its JSON')
+    .example(`cache get node '{"tenant":"acme","id":"0b1c"}'`, 'its JSON')
     .runs(async ({ api, out }, _flags: object, family: string, key: string) => {
       const entry = await api.get(pathOf`/v1/cache/${family}/entry`, { key: keyText(key) });
       out.one(entry, () => out.line(safeBlock(JSON.stringify(entry, undefined, 2))));
@@ -98,7 +61,7 @@ export function cacheCommands(program: SluiceCommand): void {
   declare(cache, 'explain', 'Why a key is in the state that it is in.')
     .argument('<family>')
     .argument('<key>', 'JSON, or a text')
-    .example(`cache explain node '["acme","0b1c"]'`, 'in a sentence, with all that decides')
+    .example(`cache explain node '{"tenant":"acme","id":"0b1c"}'`, 'in a sentence, with all that decides')
     .runs(async ({ api, out }, _flags: object, family: string, key: string) => {
       const explanation = await api.get<Explanation>(pathOf`/v1/cache/${family}/explain`, {
         key: keyText(key),
@@ -108,9 +71,9 @@ export function cacheCommands(program: SluiceCommand): void {
   declare(cache, 'invalidate', 'Drop a value, or all that belong to a group; the next reader loads it.')
     .argument('<family>')
     .argument('[key]', 'JSON, or a text')
-    .example(`cache invalidate node '["acme","0b1c"]'`, 'one value')
-    .example('cache invalidate node --group acme --yes', 'all of a group')
-    .option('--group <name>', 'all values of this group: JSON, or a text')
+    .example(`cache invalidate node '{"tenant":"acme","id":"0b1c"}'`, 'one value')
+    .example(`cache invalidate node --group '["node:tree","acme"]' --yes`, 'all of a group')
+    .option('--group <name>', 'all values of this group: its name, or JSON of its name and parts')
     .option(...dryRunOption)
     .option(...yesOption)
     .runs(async (context, flags: ChangeOptions & { group?: string }, family: string, key?: string) => {
@@ -126,13 +89,13 @@ export function cacheCommands(program: SluiceCommand): void {
     });
 }
 
-function reads({ nearHits, redisHits, staleServed, misses }: FamilyRow): number {
+function reads({ nearHits, redisHits, staleServed, misses }: CacheFamilyRow): number {
   return nearHits + redisHits + staleServed + misses;
 }
 
 function printExplanation(
   out: Context['out'],
-  { because, state, name, redisKey, near, redis, groups = [], lease, breaker }: Explanation,
+  { because, state, name, redisKey, near, redis, groups, lease, breaker }: Explanation,
 ): void {
   out.line(out.colour.bold(safeBlock(because)));
   out.pairs([
@@ -150,13 +113,19 @@ function printExplanation(
     ['being loaded', lease ? `for another ${duration(lease.remainingMs)} at most` : undefined],
     ['breaker', breaker],
     ...groups.map(
-      ({ group, carried, current }) =>
-        [
-          `group ${group}`,
-          carried === current ? 'unchanged' : `changed (${carried ?? 'none'} → ${current ?? 'none'})`,
-        ] as const,
+      ({ group, carried, current }) => [`group ${group}`, generation(redis, carried, current)] as const,
     ),
   ]);
+}
+
+/** A value is worthless once its group is of another generation; without a value there is nothing to compare. */
+function generation(
+  value: Explanation['redis'],
+  carried: string | undefined,
+  current: string | undefined,
+): string | undefined {
+  if (!value) return undefined;
+  return carried === current ? 'unchanged' : `changed (${carried ?? 'none'} → ${current ?? 'none'})`;
 }
 
 /** A key travels as JSON. */

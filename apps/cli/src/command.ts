@@ -1,5 +1,5 @@
 // A command as we declare it: examples first, then what commander needs. The action gets a context and its own arguments; what it
-// throws becomes a sentence and an exit code in main.ts.
+// throws becomes a sentence and an exit code in run.ts.
 import { Command, Help, Option } from 'commander';
 import { makeContext, type ChangeOptions, type Context, type GlobalOptions, type World } from './context.js';
 import { parsePositive } from './parse.js';
@@ -13,14 +13,16 @@ export interface Example {
 /** What a word of a command can be completed with, beyond commands and options. */
 export type Completes = 'queue' | 'file' | 'shell';
 
-/** What a command does. `never` takes a function of any options and arguments; commander checks them at run time. */
-type Work = (context: Context, options: never, ...args: never[]) => Promise<void>;
+/** What a command does; a number is the code it ends with. `never` takes a function of any options and arguments; commander checks them at run time. */
+type Work = (context: Context, options: never, ...args: never[]) => Promise<number | void>;
 
 export class SluiceCommand extends Command {
   readonly examples: Example[] = [];
   readonly completes: (Completes | undefined)[] = [];
   /** For the root: the command line as it was typed. */
   rawWords: string[] = [];
+  /** For the root: what the command that ran wants to end with. */
+  exitCode: number | undefined;
   #world: World | undefined;
 
   override createCommand(name?: string): SluiceCommand {
@@ -53,12 +55,11 @@ export class SluiceCommand extends Command {
     return this.action(async (...received: unknown[]) => {
       const args = received.slice(0, -2) as never[];
       const options = this.optsWithGlobals<GlobalOptions & ChangeOptions>();
-      await work(await makeContext(this.#rootWorld(), options), options as never, ...args);
+      const root = rootOf(this) as SluiceCommand;
+      const context = await makeContext(root.#world!, options);
+      const code = await work(context, options as never, ...args);
+      if (typeof code === 'number') root.exitCode = code;
     });
-  }
-
-  #rootWorld(): World {
-    return (rootOf(this) as SluiceCommand).#world!;
   }
 }
 

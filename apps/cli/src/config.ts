@@ -9,6 +9,8 @@ export interface Environment {
   url: string | undefined;
   key: string | undefined;
   tenant: string | undefined;
+  /** Where names of files begin. */
+  folder: string;
   /** Where `login` keeps address and key. */
   loginFile: string;
   /** Where unfinished uploads are remembered. */
@@ -25,17 +27,22 @@ export interface Environment {
 
 export const usualUrl = 'http://127.0.0.1:7420';
 
-export function readEnvironment(env: NodeJS.ProcessEnv = process.env): Environment {
-  const configHome = env['XDG_CONFIG_HOME'] || join(homedir(), '.config');
-  const stateHome = env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state');
+export function readEnvironment(
+  env: NodeJS.ProcessEnv = process.env,
+  folder: string = process.cwd(),
+): Environment {
+  const home = env['HOME'] || homedir();
+  const configHome = env['XDG_CONFIG_HOME'] || join(home, '.config');
+  const stateHome = env['XDG_STATE_HOME'] || join(home, '.local', 'state');
   const columns = Number(env['COLUMNS']);
   return {
     url: env['SLUICE_URL'] || undefined,
     key: env['SLUICE_KEY'] || undefined,
     tenant: env['SLUICE_TENANT'] || undefined,
+    folder,
     loginFile: join(configHome, 'sluice', 'login.json'),
     uploadsFolder: join(stateHome, 'sluice', 'uploads'),
-    dataDir: resolve(env['SLUICE_DATA_DIR'] || '.sluice'),
+    dataDir: resolve(folder, env['SLUICE_DATA_DIR'] || '.sluice'),
     colour: colourWish(env),
     columns: Number.isInteger(columns) && columns > 0 ? columns : undefined,
     editor: env['VISUAL'] || env['EDITOR'] || undefined,

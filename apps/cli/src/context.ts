@@ -18,6 +18,8 @@ export interface World {
   environment: Environment;
   /** Ends with Ctrl-C. */
   signal: AbortSignal;
+  /** While another program has the terminal, an editor or a server, a Ctrl-C is meant for that one. */
+  lendTerminal: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 /** Options that every command has. */

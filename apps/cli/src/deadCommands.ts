@@ -10,29 +10,20 @@ import type { ListOptions, SluiceCommand } from './command.js';
 import type { ChangeOptions, Context } from './context.js';
 import { cliErrors } from './errors.js';
 import { ago, count, counted, moment } from './human.js';
-import { report, watch, type Operation } from './operationCommands.js';
+import { report, watch } from './operationCommands.js';
 import { parseJson, parseMoment, parsePositive } from './parse.js';
-import type { Attempt, ErrorReply, LetterGroup } from './replies.js';
+import { all } from './queueCommands.js';
+import type {
+  AttemptRecord,
+  DeadGroup,
+  DeadGroups,
+  DeadLetter,
+  Operation,
+  OperationPreview,
+} from './replies.js';
 import { safeJson, safeLine } from './sanitise.js';
 import { idsFrom, textFrom } from './stdin.js';
 import type { Column } from './table.js';
-
-interface Letter {
-  id: string;
-  queue?: string;
-  error: ErrorReply;
-  data?: unknown;
-  fingerprint?: string;
-  attemptCount?: number;
-  createdMs?: number;
-  firstFailureMs?: number;
-  lastFailureMs?: number;
-  attempts?: Attempt[];
-  logs?: string[];
-  labels?: Record<string, string>;
-  version?: string | number;
-  [more: string]: unknown;
-}
 
 interface FilterFlags {
   fingerprint?: string;
@@ -41,7 +32,7 @@ interface FilterFlags {
   until?: number;
 }
 
-const letterColumns: Column<Letter>[] = [
+const letterColumns: Column<DeadLetter>[] = [
   { title: 'ID', value: ({ id }) => id },
   { title: 'DIED', value: ({ lastFailureMs }) => ago(lastFailureMs), align: 'right' },
   { title: 'RUNS', value: ({ attemptCount }) => count(attemptCount), align: 'right', spare: true },
@@ -49,7 +40,7 @@ const letterColumns: Column<Letter>[] = [
   { title: 'ERROR', value: ({ error }) => `${error.name}: ${error.message}`, cut: true },
 ];
 
-const groupColumns: Column<LetterGroup>[] = [
+const groupColumns: Column<DeadGroup>[] = [
   { title: 'LETTERS', value: (row) => count(row.count), align: 'right' },
   { title: 'QUEUE', value: ({ queue }) => queue },
   { title: 'FIRST', value: ({ firstMs }) => ago(firstMs), align: 'right', spare: true },
@@ -91,7 +82,10 @@ function listLetters(dead: SluiceCommand): void {
     .example('dead ls mail --since 2h --text timeout --all', 'those of the last two hours with this error')
     .completing('queue');
   listOptions(filterOptions(command)).runs(({ api, show }, flags: FilterFlags & ListOptions, queue: string) =>
-    show(letterColumns, api.list<Letter>(pathOf`/v1/queues/${queue}/dead`, filterOf(flags), wishOf(flags))),
+    show(
+      letterColumns,
+      api.list<DeadLetter>(pathOf`/v1/queues/${queue}/dead`, filterOf(flags), wishOf(flags)),
+    ),
   );
 }
 
@@ -102,20 +96,10 @@ function listGroups(dead: SluiceCommand): void {
     .example('dead groups mail', 'of one')
     .completing('queue')
     .runs(async ({ api, out, show }, _flags: object, queue?: string) => {
-      const answer = await api.get<{ items: LetterGroup[]; letters?: number; complete?: boolean }>(
-        '/v1/dead/groups',
-        { queue },
-      );
-      await show(groupColumns, each(answer.items));
-      if (answer.letters !== undefined)
-        out.say(
-          `${counted(answer.letters, 'dead letter')} in all${answer.complete === false ? '; there are more causes' : ''}`,
-        );
+      const { items, letters, complete } = await api.get<DeadGroups>('/v1/dead/groups', { queue });
+      await show(groupColumns, all(items));
+      out.say(`${counted(letters, 'dead letter')} in all${complete ? '' : '; there are more causes'}`);
     });
-}
-
-async function* each<Item>(items: readonly Item[]): AsyncGenerator<Item, void> {
-  yield* items;
 }
 
 function showLetter(dead: SluiceCommand): void {
@@ -125,43 +109,34 @@ function showLetter(dead: SluiceCommand): void {
     .example('dead show mail 0Ab3', 'everything about it')
     .completing('queue')
     .runs(async ({ api, out }, _flags: object, queue: string, id: string) => {
-      const letter = await api.get<Letter>(pathOf`/v1/queues/${queue}/dead/${id}`);
+      const letter = await api.get<DeadLetter>(pathOf`/v1/queues/${queue}/dead/${id}`);
       out.one(letter, () => printLetter(out, queue, letter));
     });
 }
 
-function printLetter(out: Context['out'], queue: string, letter: Letter): void {
+function printLetter(out: Context['out'], queue: string, letter: DeadLetter): void {
   out.pairs([
     ['letter', letter.id],
     ['queue', queue],
     ['cause', letter.fingerprint],
-    ['added', letter.createdMs === undefined ? undefined : moment(letter.createdMs)],
-    ['failed first', letter.firstFailureMs === undefined ? undefined : moment(letter.firstFailureMs)],
-    [
-      'died',
-      letter.lastFailureMs === undefined
-        ? undefined
-        : `${moment(letter.lastFailureMs)} (${ago(letter.lastFailureMs)})`,
-    ],
-    ['runs', letter.attemptCount === undefined ? undefined : count(letter.attemptCount)],
+    ['added', moment(letter.createdMs)],
+    ['failed first', moment(letter.firstFailureMs)],
+    ['died', `${moment(letter.lastFailureMs)} (${ago(letter.lastFailureMs)})`],
+    ['runs', count(letter.attemptCount)],
   ]);
   out.heading('Error');
-  out.block(letter.error.stack ?? `${letter.error.name}: ${letter.error.message}`);
+  out.block(letter.error.stack || `${letter.error.name}: ${letter.error.message}`);
   if (letter.data !== undefined) {
     out.heading('Data');
     out.block(JSON.stringify(letter.data, undefined, 2));
   }
-  if (letter.attempts && letter.attempts.length > 0) {
+  if (letter.attempts.length > 0) {
     out.heading('Attempts');
     out.table(attemptColumns, letter.attempts);
   }
-  if (letter.logs && letter.logs.length > 0) {
-    out.heading('Logs');
-    out.block(letter.logs.join('\n'));
-  }
 }
 
-const attemptColumns: Column<Attempt>[] = [
+const attemptColumns: Column<AttemptRecord>[] = [
   { title: 'RUN', value: ({ attempt }) => count(attempt), align: 'right' },
   { title: 'WHEN', value: ({ atMs }) => moment(atMs) },
   { title: 'HOW', value: ({ kind }) => kind },
@@ -189,7 +164,8 @@ function editLetter(dead: SluiceCommand): void {
       ) => {
         const { api, out, stdin } = context;
         const path = pathOf`/v1/queues/${queue}/dead/${id}`;
-        const letter = await api.get<Letter>(path);
+        const response = await api.open('GET', path);
+        const letter = (await response.json()) as DeadLetter;
         const data =
           given === undefined
             ? await inEditor(context, letter.data)
@@ -198,7 +174,8 @@ function editLetter(dead: SluiceCommand): void {
           return out.would({ queue, id, data }, `${queue} ${id}: would become ${JSON.stringify(data)}`);
         if (JSON.stringify(data) === JSON.stringify(letter.data)) out.say('the data are as they were');
         else {
-          await api.ask('PATCH', path, { body: { data } });
+          const headers = { 'If-Match': response.headers.get('etag') ?? '*' };
+          await api.ask('PATCH', path, { body: { data }, headers });
           out.did({ queue, id, edited: true }, `${queue} ${id}: changed`);
         }
         if (!flags.replay) return;
@@ -209,7 +186,7 @@ function editLetter(dead: SluiceCommand): void {
 }
 
 /** Only its owner can read the file: payloads are nobody else's business. */
-async function inEditor({ environment, stdin, out }: Context, data: unknown): Promise<unknown> {
+async function inEditor({ environment, stdin, out, lendTerminal }: Context, data: unknown): Promise<unknown> {
   if (!stdin.isTTY || !out.stdout.isTTY)
     throw cliErrors.USAGE({
       reason: 'there is no terminal for an editor; give the data as an argument, or - for stdin',
@@ -218,8 +195,11 @@ async function inEditor({ environment, stdin, out }: Context, data: unknown): Pr
   const file = join(folder, 'data.json');
   try {
     await writeFile(file, `${JSON.stringify(data, undefined, 2)}\n`, { mode: 0o600 });
-    const child = spawn(`${environment.editor ?? 'vi'} "$0"`, [file], { stdio: 'inherit', shell: '/bin/sh' });
-    const [code] = (await once(child, 'close')) as [number | null];
+    // The editor may have words of its own (`code --wait`), which the shell takes apart; the file is one argument, whatever its name.
+    // The shell waits through a Ctrl-C, which is the editor's, and ends as the editor does.
+    const line = `trap : INT; ${environment.editor ?? 'vi'} "$1"`;
+    const child = spawn('/bin/sh', ['-c', line, 'sh', file], { stdio: 'inherit' });
+    const [code] = await lendTerminal(async () => (await once(child, 'close')) as [number | null]);
     if (code !== 0) throw cliErrors.NOT_CONFIRMED({ what: 'the editor ended with an error' });
     return parseJson(await readFile(file, 'utf8'));
   } finally {
@@ -258,7 +238,9 @@ function moveCommand(
     const rate = flags.perSecond === undefined ? {} : { perSecond: flags.perSecond };
     // Whoever has said yes already needs no count first.
     const plan =
-      flags.yes && !flags.dryRun ? undefined : await api.post<Plan>(path, { choice, dryRun: true });
+      flags.yes && !flags.dryRun
+        ? undefined
+        : await api.post<OperationPreview>(path, { choice, dryRun: true });
     if (plan) {
       const what = `${counted(plan.total, 'dead letter')} of ${queue}`;
       if (flags.dryRun)
@@ -292,12 +274,7 @@ async function choiceOf(flags: MoveFlags, given: string[], { stdin }: Context): 
   return given.length > 0 ? { ids: await idsFrom(given, stdin) } : filter;
 }
 
-interface Plan {
-  total: number;
-  sample?: { id: string; title: string; lastFailureMs: number }[];
-}
-
-function showPlan(out: Context['out'], plan: Plan, sentence: string): void {
+function showPlan(out: Context['out'], plan: OperationPreview, sentence: string): void {
   out.one(plan, () => {
     out.line(safeLine(sentence));
     for (const item of plan.sample ?? []) {

@@ -10,7 +10,7 @@ import { bytes, count, counted, duration, percent } from './human.js';
 import { modeOf } from './loginFile.js';
 import { whoAmI } from './loginCommands.js';
 import { readRedis } from './redisCommands.js';
-import type { RedisReply } from './replies.js';
+import type { RedisHealth } from './replies.js';
 import { readReady } from './statusCommand.js';
 import type { Column } from './table.js';
 import { version } from './version.js';
@@ -229,7 +229,7 @@ async function redisFindings({ api }: Context): Promise<Finding[]> {
   }
 }
 
-export function judgeRedis(redis: RedisReply): Finding[] {
+export function judgeRedis(redis: RedisHealth): Finding[] {
   const share = redis.maxBytes > 0 ? redis.usedBytes / redis.maxBytes : undefined;
   const { aof } = redis;
   const findings: Finding[] = [
@@ -326,7 +326,7 @@ async function sqlClock(api: Context['api']): Promise<Finding> {
 async function redisClock(api: Context['api']): Promise<Finding[]> {
   try {
     const response = await api.open('GET', '/v1/redis');
-    const { redis } = (await response.json()) as { redis: RedisReply | null };
+    const { redis } = (await response.json()) as { redis: RedisHealth | null };
     const dateMs = Date.parse(response.headers.get('date') ?? '');
     if (!redis || Number.isNaN(dateMs)) return [];
     const skewMs = redis.nowMs - dateMs;

@@ -2,7 +2,7 @@
 // download that was cut goes on there, provided that the server still has the same file. What arrived is checked against the digest.
 import { createHash } from 'node:crypto';
 import { open, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { pathOf } from './api.js';
 import { declare, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
@@ -53,7 +53,7 @@ async function downloadFile(
   target: string | undefined,
 ): Promise<void> {
   const node = await needFile(context, text);
-  const isFolder = target !== undefined && (target.endsWith('/') || (await isDirectory(target)));
+  const isFolder = target !== undefined && (target.endsWith('/') || (await isDirectory(context, target)));
   const file = isFolder ? join(target, basename(node.name)) : (target ?? basename(node.name));
   const bar = new ProgressBar(context.out);
   bar.expect(node.size ?? undefined);
@@ -123,17 +123,18 @@ async function fetchInto(
   file: string,
   move: (done: number) => void,
 ): Promise<void> {
-  if (!force && (await stat(file).catch(() => undefined)))
+  const path = resolve(context.environment.folder, file);
+  if (!force && (await stat(path).catch(() => undefined)))
     throw cliErrors.FILE_PROBLEM({ path: file, reason: 'is already there; add --force to replace it' });
-  const part = `${file}.sluice-part`;
+  const part = `${path}.sluice-part`;
   const mark = `${part}.etag`;
   try {
-    await mkdir(dirname(file), { recursive: true });
+    await mkdir(dirname(path), { recursive: true });
     const begun = await begunBytes(part, mark, node);
     await writeFile(mark, node.etag ?? '');
     await receive(context, node, part, begun, move);
     await check(part, node);
-    await rename(part, file);
+    await rename(part, path);
     await rm(mark, { force: true });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -215,8 +216,8 @@ function tell({ out }: Context, node: NodeReply, place: string, file: string): v
   else out.say(`${safeLine(file)}  ${bytes(size)}`);
 }
 
-function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then(
+function isDirectory({ environment }: Context, path: string): Promise<boolean> {
+  return stat(resolve(environment.folder, path)).then(
     (found) => found.isDirectory(),
     () => false,
   );

@@ -25,10 +25,6 @@ export const cliErrors = defineErrors({
     message: (d: { failed: number; total: number }) => `${d.failed} of ${d.total} failed`,
     retryable: false,
   },
-  CHANGED: {
-    message: (d: { what: string }) => `${d.what} was changed by somebody else meanwhile; look at it again`,
-    retryable: false,
-  },
   UNHEALTHY: { message: (d: { what: string }) => d.what, retryable: false },
 });
 

@@ -46,5 +46,4 @@ const codes: Record<string, number> = {
   NOT_CONFIRMED: exitCodes.misuse,
   OPTION_INVALID: exitCodes.misuse,
   NOT_FOUND: exitCodes.notFound,
-  CHANGED: exitCodes.conflict,
 };

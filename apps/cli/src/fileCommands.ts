@@ -187,8 +187,15 @@ function driveCommands(program: SluiceCommand): void {
   declare(drives, 'rm', 'Delete an empty drive.')
     .argument('<name>')
     .example('drives rm archive --yes', 'without being asked')
+    .option(...dryRunOption)
     .option(...yesOption)
-    .runs(async (context, _flags: object, name: string) => {
+    .runs(async (context, { dryRun }: ChangeOptions, name: string) => {
+      if (dryRun) {
+        await context.api.get(pathOf`/v1/drives/${name}`);
+        const { nodes } = await context.api.get<{ nodes: unknown[] }>('/v1/nodes', { drive: name, limit: 1 });
+        const would = nodes.length > 0 ? 'would stay, because it is not empty' : 'would be deleted';
+        return context.out.would({ name, empty: nodes.length === 0 }, `the drive ${name} ${would}`);
+      }
       await context.confirm(`Delete the drive ${name}?`);
       await context.api.ask('DELETE', pathOf`/v1/drives/${name}`);
       context.out.did({ name, deleted: true }, `deleted the drive ${name}`);

@@ -9,48 +9,10 @@ import { forEach } from './bulk.js';
 import { cliErrors } from './errors.js';
 import { ago, count, moment } from './human.js';
 import { gatherPair, parseCount, parseJson, parseLater, parsePositive, parseSpan } from './parse.js';
-import type { Attempt, ErrorReply } from './replies.js';
+import type { JobReply, JobRow } from './replies.js';
 import { safeLine } from './sanitise.js';
 import { idsFrom, textFrom } from './stdin.js';
 import type { Column } from './table.js';
-
-export interface JobRow {
-  queue: string;
-  id: string;
-  state: string;
-  createdMs?: number;
-  attempt?: number;
-  priority?: number;
-  group?: string;
-  labels?: Record<string, string>;
-  atMs?: number;
-  preview?: string;
-  error?: string;
-}
-
-interface JobDetail extends Omit<JobRow, 'error' | 'atMs'> {
-  data?: unknown;
-  dueMs?: number;
-  progress?: unknown;
-  result?: unknown;
-  error?: ErrorReply;
-  session?: string;
-  waitsFor?: { queue: string; id: string }[];
-  attempts?: Attempt[];
-  logs?: string[];
-  timeline?: {
-    atMs: number;
-    what: string;
-    attempt?: number;
-    kind?: string;
-    message?: string;
-    worker?: string;
-  }[];
-  chain?: {
-    jobs: { queue: string; id: string; state?: string; waitsFor: { queue: string; id: string }[] }[];
-    complete: boolean;
-  };
-}
 
 const states = ['waiting', 'delayed', 'blocked', 'active', 'done', 'dead', 'cancelled'];
 
@@ -124,7 +86,7 @@ function showJob(jobs: SluiceCommand): void {
     .completing('queue')
     .runs(async ({ api, out }, _flags: object, first: string, second?: string) => {
       const [queue, id] = second === undefined ? [await queueOf(api, first), first] : [first, second];
-      const job = await api.get<JobDetail>(pathOf`/v1/queues/${queue}/jobs/${id}`);
+      const job = await api.get<JobReply>(pathOf`/v1/queues/${queue}/jobs/${id}`);
       out.one(job, () => printJob(out, { ...job, queue }));
     });
 }
@@ -139,8 +101,8 @@ async function queueOf(api: Api, id: string): Promise<string> {
   return queues[0]!;
 }
 
-function printJob(out: Context['out'], job: JobDetail): void {
-  const labels = Object.entries(job.labels ?? {}).map(([name, value]) => `${name}=${value}`);
+function printJob(out: Context['out'], job: JobReply): void {
+  const labels = Object.entries(job.labels).map(([name, value]) => `${name}=${value}`);
   out.pairs([
     ['job', job.id],
     ['queue', job.queue],
@@ -158,15 +120,16 @@ function printJob(out: Context['out'], job: JobDetail): void {
     ],
   ]);
   if (job.data !== undefined) section(out, 'Data', JSON.stringify(job.data, undefined, 2));
+  if (job.base64 !== undefined) section(out, 'Data (binary, in base64)', job.base64);
   if (job.result !== undefined && job.result !== null)
     section(out, 'Result', JSON.stringify(job.result, undefined, 2));
-  if (job.error) section(out, 'Error', job.error.stack ?? `${job.error.name}: ${job.error.message}`);
-  if (job.timeline && job.timeline.length > 0) {
+  if (job.error) section(out, 'Error', job.error.stack || `${job.error.name}: ${job.error.message}`);
+  if (job.timeline.length > 0) {
     out.heading('Timeline');
     out.table(timelineColumns, job.timeline);
   }
-  if (job.logs && job.logs.length > 0) section(out, 'Logs', job.logs.join('\n'));
-  if (job.chain && job.chain.jobs.length > 0) {
+  if (job.logs.length > 0) section(out, 'Logs', job.logs.join('\n'));
+  if (job.chain.jobs.length > 0) {
     out.heading(job.chain.complete ? 'Chain' : 'Chain (the first jobs of it)');
     out.table(chainColumns, job.chain.jobs);
   }
@@ -177,7 +140,7 @@ function section(out: Context['out'], title: string, text: string): void {
   out.block(text);
 }
 
-type TimelineRow = NonNullable<JobDetail['timeline']>[number];
+type TimelineRow = JobReply['timeline'][number];
 const timelineColumns: Column<TimelineRow>[] = [
   { title: 'WHEN', value: ({ atMs }) => moment(atMs) },
   {
@@ -190,7 +153,7 @@ const timelineColumns: Column<TimelineRow>[] = [
   { title: 'WORKER', value: ({ worker }) => worker, cut: true, spare: true },
 ];
 
-type ChainRow = NonNullable<JobDetail['chain']>['jobs'][number];
+type ChainRow = JobReply['chain']['jobs'][number];
 const chainColumns: Column<ChainRow>[] = [
   { title: 'QUEUE', value: ({ queue }) => queue },
   { title: 'ID', value: ({ id }) => id },
@@ -277,10 +240,13 @@ function changeCommand(
     .argument('<queue>')
     .argument('<id...>', 'ids; - reads them from stdin')
     .example(`jobs ${verb} mail 0Ab3`, 'one')
-    .example(`jobs ls mail --state delayed --all --json | sluice jobs ${verb} mail - --yes`, 'many')
+    .example(
+      `jobs ls mail --state delayed --all --json | sluice jobs ${verb} mail -${asks ? ' --yes' : ''}`,
+      'many',
+    )
     .option(...dryRunOption)
-    .option(...yesOption)
     .completing('queue');
+  if (asks) command.option(...yesOption);
   command.runs(async (context, flags: ChangeOptions, queue: string, given: string[]) => {
     const ids = await idsFrom(given, context.stdin);
     if (asks && !flags.dryRun)

@@ -1,8 +1,9 @@
 // `sluice keys`: who may do what. A key is shown once, when it is made; the server keeps only its digest.
 import { Option } from 'commander';
-import { pathOf } from './api.js';
+import { pathOf, type Api, type PageEnd } from './api.js';
 import { declare, dryRunOption, group, yesOption, type SluiceCommand } from './command.js';
 import type { ChangeOptions, Context } from './context.js';
+import { cliErrors } from './errors.js';
 import { ago, duration, moment } from './human.js';
 import { parseSpan } from './parse.js';
 import { safeLine } from './sanitise.js';
@@ -54,7 +55,7 @@ export function keyCommands(program: SluiceCommand): void {
   declare(keys, 'ls', 'Keys without their texts, which nobody keeps.')
     .example('keys ls', 'a table')
     .runs(async ({ api, show }) => {
-      await show(columns, api.list<KeyRow>('/v1/keys', {}, { limit: 0, all: true }));
+      await show(columns, listKeys(api));
     });
   declare(keys, 'create', 'Make a key. Its text is printed once and kept by nobody.')
     .argument('<name>', 'what it is for')
@@ -80,9 +81,15 @@ export function keyCommands(program: SluiceCommand): void {
     .argument('<id>')
     .example('keys rotate 7f3a --grace 1h', 'an hour to change it everywhere')
     .option('--grace <span>', 'how long the old text stays valid', parseSpan)
+    .option(...dryRunOption)
     .option(...yesOption)
-    .runs(async ({ api, out, confirm }, { grace }: { grace?: number } & ChangeOptions, id: string) => {
+    .runs(async ({ api, out, confirm }, flags: { grace?: number } & ChangeOptions, id: string) => {
+      const { grace } = flags;
       const until = grace === undefined ? '' : `; the old text ends in ${duration(grace)}`;
+      if (flags.dryRun) {
+        const { name } = await needKey(api, id);
+        return out.would({ id, name }, `${id} (${name}): would get a new text${until}`);
+      }
       await confirm(`Give the key ${id} a new text${until}?`);
       const body = grace === undefined ? {} : { graceS: Math.round(grace / 1_000) };
       printKey(out, await api.post<MadeKey>(pathOf`/v1/keys/${id}/rotate`, body));
@@ -93,11 +100,24 @@ export function keyCommands(program: SluiceCommand): void {
     .option(...dryRunOption)
     .option(...yesOption)
     .runs(async ({ api, out, confirm }, { dryRun }: ChangeOptions, id: string) => {
-      if (dryRun) return out.would({ id, dryRun }, `${id}: would end`);
+      if (dryRun) {
+        const { name } = await needKey(api, id);
+        return out.would({ id, name }, `${id} (${name}): would end`);
+      }
       await confirm(`End the key ${id}? Whoever uses it is refused from then on.`);
       await api.ask('DELETE', pathOf`/v1/keys/${id}`);
       out.did({ id, removed: true }, `${id}: ended`);
     });
+}
+
+function listKeys(api: Api): AsyncGenerator<KeyRow, PageEnd> {
+  return api.list<KeyRow>('/v1/keys', {}, { limit: 0, all: true });
+}
+
+/** One that is there and has not ended. */
+async function needKey(api: Api, id: string): Promise<KeyRow> {
+  for await (const key of listKeys(api)) if (key.id === id && !hasEnded(key)) return key;
+  throw cliErrors.NOT_FOUND({ what: `a key ${id} that is still valid` });
 }
 
 function hasEnded({ revokedAt, expiresAt }: KeyRow): boolean {

@@ -5,48 +5,48 @@ import { basename, join, resolve, sep } from 'node:path';
 import { cliErrors } from './errors.js';
 
 export interface LocalFile {
-  /** Where it is here. */
+  /** Where it is here, as it was written. */
   source: string;
   /** Where it belongs below the target, with slashes. */
   name: string;
   size: number;
 }
 
-export async function localFiles(
-  given: readonly string[],
-  skip: (what: string) => void,
-): Promise<LocalFile[]> {
+interface Search {
+  /** Where relative names begin. */
+  from: string;
+  /** Told of what was left out. */
+  skip: (what: string) => void;
+}
+
+export async function localFiles(given: readonly string[], search: Search): Promise<LocalFile[]> {
   const files: LocalFile[] = [];
   for (const path of given) {
-    const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    const found = await stat(resolve(search.from, path)).catch((error: NodeJS.ErrnoException) => {
       throw cliErrors.FILE_PROBLEM({ path, reason: reasonOf(error) }, { cause: error });
     });
     if (found.isFile()) files.push({ source: path, name: basename(path), size: found.size });
-    else if (found.isDirectory()) await gather(path, topName(path), files, skip);
+    else if (found.isDirectory()) await gather(path, topName(search.from, path), files, search);
     else throw cliErrors.FILE_PROBLEM({ path, reason: 'is neither a file nor a folder' });
   }
   return files;
 }
 
 /** `photos` keeps its name, `photos/.` and `.` are their contents, as cp has it. */
-function topName(path: string): string {
-  return path === '.' || path.endsWith('/.') ? '' : basename(resolve(path));
+function topName(from: string, path: string): string {
+  return path === '.' || path.endsWith('/.') ? '' : basename(resolve(from, path));
 }
 
-async function gather(
-  folder: string,
-  below: string,
-  files: LocalFile[],
-  skip: (what: string) => void,
-): Promise<void> {
-  const entries = await readdir(folder, { withFileTypes: true });
+async function gather(folder: string, below: string, files: LocalFile[], search: Search): Promise<void> {
+  const entries = await readdir(resolve(search.from, folder), { withFileTypes: true });
   entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const entry of entries) {
     const source = join(folder, entry.name);
     const name = below === '' ? entry.name : `${below}/${entry.name}`;
-    if (entry.isDirectory()) await gather(source, name, files, skip);
-    else if (entry.isFile()) files.push({ source, name, size: (await stat(source)).size });
-    else skip(source.split(sep).join('/'));
+    if (entry.isDirectory()) await gather(source, name, files, search);
+    else if (entry.isFile())
+      files.push({ source, name, size: (await stat(resolve(search.from, source))).size });
+    else search.skip(source.split(sep).join('/'));
   }
 }
 

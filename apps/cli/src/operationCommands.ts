@@ -6,6 +6,7 @@ import {
   group,
   listOptions,
   wishOf,
+  dryRunOption,
   yesOption,
   type ListOptions,
   type SluiceCommand,
@@ -13,23 +14,10 @@ import {
 import type { ChangeOptions, Context } from './context.js';
 import { cliErrors } from './errors.js';
 import { ago, count, percent } from './human.js';
+import type { Operation } from './replies.js';
 import type { Column } from './table.js';
 import { cutText } from './textWidth.js';
 import { setTimeout as pause } from 'node:timers/promises';
-
-export interface Operation {
-  id: string;
-  /** dead.replay, dead.discard. */
-  kind: string;
-  queue: string;
-  state: 'waiting' | 'running' | 'done' | 'cancelled' | 'failed';
-  /** Somebody wants it to stop, and it has not stopped yet. */
-  stopping?: boolean;
-  progress: { moved: number; total?: number };
-  createdMs: number;
-  endedMs?: number | null;
-  error?: { message: string } | null;
-}
 
 const watchMs = 500;
 const ended = new Set(['done', 'cancelled', 'failed']);
@@ -70,11 +58,24 @@ export function operationCommands(program: SluiceCommand): void {
   declare(operations, 'cancel', 'Stop an operation; what it did stays done.')
     .argument('<id>')
     .example('operations cancel 0Ab3 --yes', 'without being asked')
+    .option(...dryRunOption)
     .option(...yesOption)
-    .runs(async ({ api, out, confirm }, _flags: ChangeOptions, id: string) => {
+    .runs(async ({ api, out, confirm }, { dryRun }: ChangeOptions, id: string) => {
+      if (dryRun) {
+        const operation = await read(api, id);
+        const would = ended.has(operation.state) ? `has ended already, ${operation.state}` : 'would stop';
+        return out.would({ id, state: operation.state }, `${id}: ${would}, ${progressText(operation)}`);
+      }
       await confirm(`Stop the operation ${id}?`);
       const answer = await api.post<object>(pathOf`/v1/operations/${id}/cancel`);
       out.did({ id, ...answer }, `${id}: told to stop`);
+    });
+  declare(operations, 'resume', 'Let an operation that failed go on where it stopped.')
+    .argument('<id>')
+    .example('operations resume 0Ab3', 'once its cause is gone')
+    .runs(async ({ api, out }, _flags: object, id: string) => {
+      const answer = await api.post<object>(pathOf`/v1/operations/${id}/resume`);
+      out.did({ id, ...answer }, `${id}: goes on`);
     });
 }
 

@@ -1,27 +1,7 @@
 // The snapshot of everything, as `status` and `top` show it. Each part is optional: a part that is down is left out by the server, and
 // a server of another version may know other parts.
 import { ago, bytes, count, duration, percent } from './human.js';
-import type { LetterGroup, QueueReply, RedisReply } from './replies.js';
-
-export interface Overview {
-  atMs: number;
-  queues?: QueueReply[];
-  redis?: RedisReply | null;
-  dead?: { letters: number; averageAttempts: number | null; topError: LetterGroup | null } | null;
-  retries?: { waiting?: number; nextMs: number | null } | null;
-  workers?: number | null;
-  cache?: { hitRate?: number | null } | null;
-  uploads?: { open: number } | null;
-  outbox?: { waiting: number; oldestMs: number | null } | null;
-  /** The worst first. */
-  attention?: Attention[] | null;
-}
-
-export interface Attention {
-  code: string;
-  message: string;
-  queue?: string;
-}
+import type { Attention, Overview, QueueSnapshot, RedisHealth } from './replies.js';
 
 /** Names and values for people, those that are known. */
 export function summaryOf({
@@ -34,7 +14,7 @@ export function summaryOf({
   outbox,
   cache,
 }: Overview): [string, string][] {
-  const sum = (pick: (queue: QueueReply) => number): number =>
+  const sum = (pick: (queue: QueueSnapshot) => number): number =>
     queues.reduce((total, queue) => total + pick(queue), 0);
   const lines: [string, string][] = [];
   lines.push([
@@ -56,12 +36,9 @@ export function summaryOf({
   return lines;
 }
 
-function retriesText({ waiting, nextMs }: NonNullable<Overview['retries']>): string {
-  const parts = [
-    waiting === undefined ? '' : `${count(waiting)} waiting`,
-    nextMs === null ? '' : `the next ${ago(nextMs)}`,
-  ];
-  return parts.filter(Boolean).join(', ') || 'none';
+function retriesText({ count: waiting, complete, nextMs }: NonNullable<Overview['retries']>): string {
+  if (nextMs === null) return 'none';
+  return `${count(waiting)}${complete ? '' : ' or more'} waiting, the next ${ago(nextMs)}`;
 }
 
 function deadText({ letters, averageAttempts, topError }: NonNullable<Overview['dead']>): string {
@@ -74,7 +51,7 @@ function outboxText({ waiting, oldestMs }: NonNullable<Overview['outbox']>): str
   return `${count(waiting)} to be published${oldest}`;
 }
 
-export function redisLine({ version, usedBytes, maxBytes, opsPerSecond, clients }: RedisReply): string {
+export function redisLine({ version, usedBytes, maxBytes, opsPerSecond, clients }: RedisHealth): string {
   const limit = maxBytes > 0 ? ` of ${bytes(maxBytes)}` : '';
   return `${version}, ${bytes(usedBytes)}${limit}, ${count(opsPerSecond)} commands/s, ${count(clients)} clients`;
 }

@@ -1,5 +1,5 @@
 // The whole command line as one tree: options that every command has, and the groups, each from its own file.
-import { Option } from 'commander';
+import { Option, type OutputConfiguration } from 'commander';
 import { alertsCommand } from './alertsCommand.js';
 import { auditCommand } from './auditCommand.js';
 import { cacheCommands } from './cacheCommands.js';
@@ -15,6 +15,7 @@ import { jobCommands } from './jobCommands.js';
 import { keyCommands } from './keyCommands.js';
 import { loginCommands } from './loginCommands.js';
 import { operationCommands } from './operationCommands.js';
+import type { Screen } from './output.js';
 import { queueCommands } from './queueCommands.js';
 import { redisCommands } from './redisCommands.js';
 import { retryCommands } from './retryCommands.js';
@@ -28,6 +29,9 @@ import { uploadsCommands } from './uploadsCommands.js';
 import { version } from './version.js';
 import { webhookCommands } from './webhookCommands.js';
 import { workerCommands } from './workerCommands.js';
+
+/** Of help where nobody knows the width. */
+const usualWidth = 80;
 
 export function makeProgram(world: World): SluiceCommand {
   const program = new SluiceCommand('sluice')
@@ -47,7 +51,7 @@ export function makeProgram(world: World): SluiceCommand {
     .option('--json', 'JSON on stdout: one line per item of a list')
     .option('-q, --quiet', 'say nothing but data and failures')
     .addOption(new Option('--color <when>', 'colours').choices(['always', 'never', 'auto']))
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'sluice: ')) })
+    .configureOutput(printingTo(world))
     .showSuggestionAfterError();
   upCommand(program);
   statusCommand(program);
@@ -75,4 +79,18 @@ export function makeProgram(world: World): SluiceCommand {
   loginCommands(program);
   completionCommand(program);
   return program;
+}
+
+/** Help and complaints of commander go where everything else goes. */
+function printingTo({ stdout, stderr }: World): OutputConfiguration {
+  const widthOf = (screen: Screen): number => (screen.isTTY ? (screen.columns ?? usualWidth) : usualWidth);
+  return {
+    writeOut: (text) => void stdout.write(text),
+    writeErr: (text) => void stderr.write(text),
+    getOutHelpWidth: () => widthOf(stdout),
+    getErrHelpWidth: () => widthOf(stderr),
+    getOutHasColors: () => false,
+    getErrHasColors: () => false,
+    outputError: (text, write) => write(text.replace(/^error: /, 'sluice: ')),
+  };
 }

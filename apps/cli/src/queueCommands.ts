@@ -1,22 +1,16 @@
 // `sluice queues`: how they are, and what holds them back.
 import { Option } from 'commander';
 import { pathOf } from './api.js';
-import { declare, dryRunOption, group, yesOption, type SluiceCommand } from './command.js';
+import { declare, dryRunOption, group, type SluiceCommand } from './command.js';
 import type { ChangeOptions, Context } from './context.js';
 import { cliErrors } from './errors.js';
 import { ago, count, counted, duration } from './human.js';
 import { parsePositive, parseRate } from './parse.js';
-import type { LetterGroup, QueueReply, RateLimit, Rules } from './replies.js';
+import type { QueueDetail, QueueSnapshot, RateLimit, Rules } from './replies.js';
 import { idsFrom } from './stdin.js';
 import type { Column } from './table.js';
 
-interface QueueDetail extends QueueReply {
-  partitions: number;
-  rules: Rules;
-  dead: { letters: number; averageAttempts: number | null; topError: LetterGroup | null };
-}
-
-export const queueColumns: Column<QueueReply>[] = [
+export const queueColumns: Column<QueueSnapshot>[] = [
   { title: 'QUEUE', value: ({ name }) => name, cut: true },
   {
     title: 'STATE',
@@ -52,7 +46,7 @@ export function queueCommands(program: SluiceCommand): void {
     .example('queues ls', 'a table')
     .example("queues ls --json | jq -r 'select(.counts.dead > 0).name'", 'those with dead letters')
     .runs(async ({ api, show }) => {
-      const { items } = await api.get<{ items: QueueReply[] }>('/v1/queues');
+      const { items } = await api.get<{ items: QueueSnapshot[] }>('/v1/queues');
       await show(queueColumns, all(items));
     });
   declare(queues, 'show', 'One queue: counts, limits, what died in it.')
@@ -111,7 +105,6 @@ function limitCommand(queues: SluiceCommand): void {
       new Option('--events <n>', 'about how many events are kept, or none').argParser(orNone(parsePositive)),
     )
     .option(...dryRunOption)
-    .option(...yesOption)
     .completing('queue')
     .runs(async ({ api, out }, flags: LimitFlags & ChangeOptions, name: string) => {
       const rules = rulesOf(flags);

@@ -2,7 +2,7 @@
 import { declare, group, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
 import { bytes, count, duration, percent } from './human.js';
-import type { RedisReply } from './replies.js';
+import type { RedisHealth } from './replies.js';
 
 export function redisCommands(program: SluiceCommand): void {
   const redis = group(program, 'redis', 'How Redis is.').example('redis health', 'memory, load, persistence');
@@ -15,12 +15,12 @@ export function redisCommands(program: SluiceCommand): void {
     });
 }
 
-export async function readRedis(api: Context['api']): Promise<RedisReply> {
-  const reply = await api.get<RedisReply & { redis?: RedisReply }>('/v1/redis');
+export async function readRedis(api: Context['api']): Promise<RedisHealth> {
+  const reply = await api.get<RedisHealth & { redis?: RedisHealth }>('/v1/redis');
   return reply.redis ?? reply;
 }
 
-function printRedis(out: Context['out'], redis: RedisReply): void {
+function printRedis(out: Context['out'], redis: RedisHealth): void {
   const limit =
     redis.maxBytes > 0
       ? ` of ${bytes(redis.maxBytes)} (${percent(redis.usedBytes / redis.maxBytes)})`

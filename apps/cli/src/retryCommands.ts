@@ -7,22 +7,15 @@ import type { ChangeOptions } from './context.js';
 import { cliErrors } from './errors.js';
 import { ago, count } from './human.js';
 import { idsFrom } from './stdin.js';
+import type { RetryRow } from './replies.js';
 import type { Column } from './table.js';
-
-interface RetryRow {
-  queue: string;
-  id: string;
-  dueMs?: number;
-  attempt?: number;
-  error?: { name?: string; message: string } | string | null;
-}
 
 const columns: Column<RetryRow>[] = [
   { title: 'QUEUE', value: ({ queue }) => queue },
   { title: 'ID', value: ({ id }) => id },
   { title: 'DUE', value: ({ dueMs }) => ago(dueMs), align: 'right' },
   { title: 'ATTEMPT', value: ({ attempt }) => count(attempt), align: 'right', spare: true },
-  { title: 'LAST ERROR', value: ({ error }) => errorText(error), cut: true },
+  { title: 'LAST ERROR', value: ({ error }) => error, cut: true },
 ];
 
 export function retryCommands(program: SluiceCommand): void {
@@ -60,9 +53,4 @@ export function retryCommands(program: SluiceCommand): void {
         did: (id) => `${queue} ${id}: runs now`,
       });
     });
-}
-
-function errorText(error: RetryRow['error']): string | undefined {
-  if (error === null || error === undefined) return undefined;
-  return typeof error === 'string' ? error : [error.name, error.message].filter(Boolean).join(': ');
 }

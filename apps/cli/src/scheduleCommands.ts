@@ -7,17 +7,9 @@ import { cliErrors } from './errors.js';
 import { ago, duration, moment } from './human.js';
 import { parseJson, parseLater, parsePositive, parseSpan } from './parse.js';
 import { all } from './queueCommands.js';
+import type { ScheduleRow } from './replies.js';
 import { textFrom } from './stdin.js';
 import type { Column } from './table.js';
-
-interface ScheduleRow {
-  queue: string;
-  name: string;
-  when: { cron?: string; timeZone?: string; everyMs?: number };
-  data: unknown;
-  missed?: string;
-  nextMs: number | null;
-}
 
 const columns: Column<ScheduleRow>[] = [
   { title: 'QUEUE', value: ({ queue }) => queue },
@@ -91,9 +83,19 @@ export function scheduleCommands(program: SluiceCommand): void {
     .argument('<queue>')
     .argument('<name>')
     .example('schedules rm mail digest --yes', 'without being asked')
+    .option(...dryRunOption)
     .option(...yesOption)
     .completing('queue')
-    .runs(async ({ api, out, confirm }, _flags: ChangeOptions, queue: string, name: string) => {
+    .runs(async ({ api, out, confirm }, { dryRun }: ChangeOptions, queue: string, name: string) => {
+      if (dryRun) {
+        const { items } = await api.get<{ items: ScheduleRow[] }>('/v1/schedules', { queue });
+        const schedule = items.find((item) => item.name === name);
+        if (!schedule) throw cliErrors.NOT_FOUND({ what: `a schedule ${name} of ${queue}` });
+        return out.would(
+          { queue, name },
+          `${queue} ${name}: would not tick ${whenText(schedule.when)} any more`,
+        );
+      }
       await confirm(`Remove the schedule ${name} of ${queue}?`);
       await api.ask('DELETE', pathOf`/v1/queues/${queue}/schedules/${name}`);
       out.did({ queue, name, removed: true }, `${queue} ${name}: removed`);
@@ -117,6 +119,6 @@ function optionsOf({ missed, start, end, attempts }: SetFlags): object {
   };
 }
 
-function whenText({ cron, timeZone = 'UTC', everyMs }: ScheduleRow['when']): string {
-  return cron === undefined ? `every ${duration(everyMs)}` : `${cron} (${timeZone})`;
+function whenText(when: ScheduleRow['when']): string {
+  return 'cron' in when ? `${when.cron} (${when.timeZone ?? 'UTC'})` : `every ${duration(when.everyMs)}`;
 }

@@ -3,7 +3,8 @@ import { crossedOf, readAlerts } from './alertsCommand.js';
 import { declare, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
 import { ApiError, cliErrors } from './errors.js';
-import { attentionText, summaryOf, type Overview } from './overview.js';
+import { attentionText, summaryOf } from './overview.js';
+import type { Overview } from './replies.js';
 import { queueColumns } from './queueCommands.js';
 import { safeLine } from './sanitise.js';
 

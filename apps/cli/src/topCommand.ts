@@ -5,9 +5,10 @@ import { declare, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
 import { exitCodes, exitCodeOf } from './exitCodes.js';
 import { count, duration, moment } from './human.js';
-import { attentionText, summaryOf, type Overview } from './overview.js';
+import { attentionText, summaryOf } from './overview.js';
 import { parsePositive, parseSpan } from './parse.js';
 import { queueColumns } from './queueCommands.js';
+import type { Overview, QueueSnapshot } from './replies.js';
 import { safeLine } from './sanitise.js';
 import { renderPairs, renderTable } from './table.js';
 import { cutText } from './textWidth.js';
@@ -26,10 +27,7 @@ const eraseBelow = '\x1b[J';
 /** Our own codes, which take no columns. */
 const escapes = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]*[a-zA-Z]`, 'g');
 
-const orders: Record<
-  string,
-  (a: NonNullable<Overview['queues']>[number], b: NonNullable<Overview['queues']>[number]) => number
-> = {
+const orders: Record<string, (a: QueueSnapshot, b: QueueSnapshot) => number> = {
   name: (a, b) => (a.name < b.name ? -1 : 1),
   waiting: (a, b) => b.counts.waiting - a.counts.waiting,
   active: (a, b) => b.counts.active - a.counts.active,

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { declare, type SluiceCommand } from './command.js';
 import { cliErrors } from './errors.js';
+import { exitCodes } from './exitCodes.js';
 import { parseCount } from './parse.js';
 
 /** From `apps/cli/dist/src/`. */
@@ -29,13 +30,16 @@ export function upCommand(program: SluiceCommand): void {
     .option('--host <address>', 'SLUICE_HOST')
     .option('--data <folder>', 'SLUICE_DATA_DIR')
     .completing()
-    .runs(async ({ environment }, { port, host, data }: UpFlags) => {
+    .runs(async ({ environment, lendTerminal }, { port, host, data }: UpFlags) => {
       if (!existsSync(starter))
         throw cliErrors.UNHEALTHY({
           what: 'the server is not part of this installation; in a checkout of Sluice run: npm start',
         });
       const child = spawn(process.execPath, [starter], {
         stdio: 'inherit',
+        cwd: environment.folder,
+        // A group of its own: a Ctrl-C reaches it through us, once. Two that are not quite at the same time would be two wishes.
+        detached: true,
         env: {
           ...environment.all,
           ...(port !== undefined && { SLUICE_PORT: String(port) }),
@@ -43,11 +47,13 @@ export function upCommand(program: SluiceCommand): void {
           ...(data !== undefined && { SLUICE_DATA_DIR: data }),
         },
       });
-      // The server ends in order; until then we stay. On a terminal Ctrl-C has reached it already, which it knows to be one wish.
+      // The server ends in order; until then we stay.
       const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
       for (const signal of stopSignals) process.on(signal, pass);
-      const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+      const [code, signal] = await lendTerminal(
+        async () => (await once(child, 'close')) as [number | null, NodeJS.Signals | null],
+      );
       for (const name of stopSignals) process.off(name, pass);
-      process.exitCode = code ?? (signal === null ? 0 : 1);
+      return code ?? (signal === null ? exitCodes.ok : exitCodes.failed);
     });
 }

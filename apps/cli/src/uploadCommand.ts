@@ -1,7 +1,9 @@
 // `sluice upload`: files, folders and pipes to the server, several at once, resumable. The client does the work; this file says what
 // goes where and shows how far it is.
+import { resolve } from 'node:path';
 import { Option } from 'commander';
-import { folderStore, upload, type UploadOptions, type UploadResult } from '@sluice/client/node';
+import type * as Client from '@sluice/client/node';
+import type { UploadOptions, UploadResult } from '@sluice/client/node';
 import { declare, dryRunOption, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
 import { cliErrors } from './errors.js';
@@ -12,6 +14,9 @@ import { gatherPair, parseBytes, parsePositive } from './parse.js';
 import { parsePlace, written, type Place } from './place.js';
 import { ProgressBar } from './progressBar.js';
 import { safeLine } from './sanitise.js';
+
+/** Loaded when something is uploaded: all other commands begin sooner without it. */
+const loadClient = (): Promise<typeof Client> => import('@sluice/client/node');
 
 interface UploadFlags {
   to?: string;
@@ -58,8 +63,9 @@ export function uploadCommand(program: SluiceCommand): void {
 }
 
 async function uploadFiles(context: Context, flags: UploadFlags, paths: string[]): Promise<void> {
-  const { out } = context;
-  const files = await localFiles(paths, (what) => out.warn(`${what} was left out: it is not a plain file`));
+  const { out, environment } = context;
+  const skip = (what: string): void => out.warn(`${what} was left out: it is not a plain file`);
+  const files = await localFiles(paths, { from: environment.folder, skip });
   if (files.length === 0) return out.say('nothing to upload: the folder is empty');
   const jobs = files.map((file) => ({
     file,
@@ -102,7 +108,8 @@ function showPlan({ out }: Context, jobs: Job[]): void {
 }
 
 async function runJobs(context: Context, flags: UploadFlags, jobs: Job[]): Promise<void> {
-  const { out, signal } = context;
+  const { out, signal, environment } = context;
+  const client = await loadClient();
   const bar = new ProgressBar(out);
   bar.expect(
     jobs.reduce((sum, { file }) => sum + file.size, 0),
@@ -121,8 +128,8 @@ async function runJobs(context: Context, flags: UploadFlags, jobs: Job[]): Promi
         bar.set(sum, written(place));
       };
       try {
-        const task = upload(file.source, {
-          ...optionsOf(context, flags, place),
+        const task = client.upload(resolve(environment.folder, file.source), {
+          ...optionsOf(client, context, flags, place),
           onProgress: ({ ackedBytes }) => move(ackedBytes),
         });
         const result = await task.done;
@@ -153,10 +160,11 @@ async function uploadStdin(context: Context, flags: UploadFlags, paths: string[]
   if (flags.dryRun)
     return context.out.would({ place: written(place) }, `stdin → ${written(place)}; nothing was sent`);
   await context.api.get('/healthz');
+  const client = await loadClient();
   const bar = new ProgressBar(context.out);
   bar.expect(undefined);
-  const task = upload(context.stdin as AsyncIterable<Uint8Array>, {
-    ...optionsOf(context, flags, place),
+  const task = client.upload(context.stdin as AsyncIterable<Uint8Array>, {
+    ...optionsOf(client, context, flags, place),
     // A pipe cannot be read twice.
     resume: false,
     onProgress: ({ ackedBytes }) => bar.set(ackedBytes, written(place)),
@@ -170,7 +178,12 @@ async function uploadStdin(context: Context, flags: UploadFlags, paths: string[]
   }
 }
 
-function optionsOf({ api, environment, signal }: Context, flags: UploadFlags, place: Place): UploadOptions {
+function optionsOf(
+  { folderStore }: typeof Client,
+  { api, environment, signal }: Context,
+  flags: UploadFlags,
+  place: Place,
+): UploadOptions {
   return {
     url: api.url,
     drive: place.drive,

@@ -1,8 +1,8 @@
 // `sluice webhooks`: addresses that are told what happens.
 import { setTimeout as pause } from 'node:timers/promises';
-import { pathOf, type Query } from './api.js';
+import { pathOf, type Api, type Query } from './api.js';
 import { stateStyle } from './colour.js';
-import { declare, group, yesOption, type SluiceCommand } from './command.js';
+import { declare, dryRunOption, group, yesOption, type SluiceCommand } from './command.js';
 import type { ChangeOptions, Context } from './context.js';
 import { cliErrors } from './errors.js';
 import { count, duration, moment } from './human.js';
@@ -87,8 +87,13 @@ export function webhookCommands(program: SluiceCommand): void {
     .example('webhooks rotate 4d2e --grace 1h', 'prints the new one once')
     .option('--grace <span>', 'how long the old secret signs as well', parseSpan)
     .option(...whose)
+    .option(...dryRunOption)
     .option(...yesOption)
-    .runs(async ({ api, out, confirm }, flags: Whose & { grace?: number }, id: string) => {
+    .runs(async ({ api, out, confirm }, flags: Whose & ChangeOptions & { grace?: number }, id: string) => {
+      if (flags.dryRun) {
+        const { url } = await read(api, flags, id);
+        return out.would({ id, url }, `${id}: would sign what goes to ${url} with a new secret`);
+      }
       await confirm(`Make a new secret for the webhook ${id}?`);
       const body = flags.grace === undefined ? {} : { graceS: Math.round(flags.grace / 1_000) };
       printSecret(out, await api.post<WebhookRow>(pathOf`/v1/webhooks/${id}/rotate`, body, queryOf(flags)));
@@ -105,8 +110,13 @@ export function webhookCommands(program: SluiceCommand): void {
     .argument('<id>')
     .example('webhooks rm 4d2e --yes', 'without being asked')
     .option(...whose)
+    .option(...dryRunOption)
     .option(...yesOption)
     .runs(async ({ api, out, confirm }, flags: Whose & ChangeOptions, id: string) => {
+      if (flags.dryRun) {
+        const { url } = await read(api, flags, id);
+        return out.would({ id, url }, `${id}: would be removed, and ${url} told nothing more`);
+      }
       await confirm(`Remove the webhook ${id}?`);
       await api.ask('DELETE', pathOf`/v1/webhooks/${id}`, { query: queryOf(flags) });
       out.did({ id, removed: true }, `${id}: removed`);
@@ -177,6 +187,10 @@ function testCommand(webhooks: SluiceCommand): void {
       );
       if (!worked) throw cliErrors.UNHEALTHY({ what: error ?? `the address answered ${status}` });
     });
+}
+
+function read(api: Api, flags: Whose, id: string): Promise<WebhookRow> {
+  return api.get<WebhookRow>(pathOf`/v1/webhooks/${id}`, queryOf(flags));
 }
 
 function queryOf({ everything }: Whose): Query {

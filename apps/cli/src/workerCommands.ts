@@ -5,22 +5,8 @@ import type { ChangeOptions } from './context.js';
 import { cliErrors } from './errors.js';
 import { ago, count, duration } from './human.js';
 import { all } from './queueCommands.js';
+import type { WorkerRow } from './replies.js';
 import type { Column } from './table.js';
-
-interface WorkerRow {
-  queue: string;
-  name: string;
-  host: string;
-  pid: number;
-  concurrency: number;
-  startedMs: number;
-  active: number;
-  leaseLeftMs: number;
-  /** How far it is when somebody drains it. */
-  drain?: 'asked' | 'draining' | 'drained' | null;
-  /** One of its sessions stands for all of them. */
-  session: string;
-}
 
 const columns: Column<WorkerRow>[] = [
   { title: 'QUEUE', value: ({ queue }) => queue },

@@ -4,7 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { jsonLines, startServer, type RunningServer } from './runningServer.js';
+import { jsonLines, type Ran } from './commandLine.js';
+import { startServer, type RunningServer } from './runningServer.js';
 
 const big = randomBytes(5_000_000);
 let server: RunningServer;
@@ -109,8 +110,20 @@ test('files are listed, moved, shared and deleted by their place', async () => {
 test('drives are made and deleted', async () => {
   assert.equal((await server.run(['drives', 'create', 'archive'])).code, 0);
   assert.match((await server.run(['files', 'ls'])).stdout, /^archive /m);
+  const plan = (name: string): Promise<Ran> => server.run(['drives', 'rm', name, '--dry-run']);
+  assert.equal((await plan('archive')).stdout, 'the drive archive would be deleted\n');
+  assert.match((await plan('main')).stdout, /would stay, because it is not empty/);
+  assert.equal((await plan('nothing')).code, 3);
   assert.equal((await server.run(['drives', 'rm', 'archive', '--yes'])).code, 0);
   assert.doesNotMatch((await server.run(['drives', 'ls'])).stdout, /^archive /m);
+});
+
+test('a dry run of an upload says what would go where, and sends nothing', async () => {
+  const plan = await server.run(['upload', 'photos', '--to', 'main/plan/', '--dry-run']);
+  assert.match(plan.stdout, /^photos\/note\.txt → main\/plan\/photos\/note\.txt {2}6 B$/m);
+  const piped = await server.run(['upload', '-', '--to', 'main/plan/x', '--dry-run'], { input: 'x' });
+  assert.equal(piped.stdout, 'stdin → main/plan/x; nothing was sent\n');
+  assert.equal((await server.run(['files', 'ls', 'main/plan'])).code, 3);
 });
 
 test('a taken place is the code 6, a missing file the code 1 here and 3 there', async () => {

@@ -5,7 +5,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { jsonLines, startServer, type Ran, type RunningServer } from './runningServer.js';
+import { jsonLines, type Ran } from './commandLine.js';
+import { startServer, type RunningServer } from './runningServer.js';
 
 let server: RunningServer;
 let admin: string;
@@ -91,6 +92,9 @@ test('a key is rotated and ended', async () => {
   const old = await make('viewer', 'beta');
   const id = old.split('_')[1]!;
   assert.equal((await as(admin, 'keys', 'rotate', id)).code, 2, 'nobody to ask');
+  const plan = await as(admin, 'keys', 'rotate', id, '--grace', '1h', '--dry-run');
+  assert.equal(plan.stdout, `${id} (viewer-beta): would get a new text; the old text ends in 1 h\n`);
+  assert.equal((await as(admin, 'keys', 'rm', id, '--dry-run')).stdout, `${id} (viewer-beta): would end\n`);
   const renewed = (await as(admin, 'keys', 'rotate', id, '--grace', '1h', '--yes')).stdout.trim();
   assert.notEqual(renewed, old);
   for (const key of [old, renewed]) assert.equal((await as(key, 'drives', 'ls')).code, 0);
@@ -101,6 +105,7 @@ test('a key is rotated and ended', async () => {
     new RegExp(`^${id} +viewer-beta +beta +viewer +ended`, 'm'),
   );
   assert.equal((await as(admin, 'keys', 'rm', '0000000000000000', '--yes')).code, 3);
+  assert.equal((await as(admin, 'keys', 'rm', '0000000000000000', '--dry-run')).code, 3);
 });
 
 test('login keeps the key for its owner alone, and sends it nowhere else', async () => {
@@ -149,6 +154,11 @@ test('a webhook is made, tried, changed and removed', async () => {
   assert.equal((await as(admin, 'webhooks', 'set', id)).code, 2);
   assert.equal((await as(admin, 'webhooks', 'set', id, '--off')).code, 0);
   assert.match((await as(admin, 'webhooks', 'ls')).stdout, new RegExp(`^${id} +off`, 'm'));
+  for (const change of ['rotate', 'rm']) {
+    const plan = await as(admin, 'webhooks', change, id, '--dry-run');
+    assert.ok(plan.stdout.startsWith(`${id}: would `) && plan.stdout.includes(url), plan.stdout);
+    assert.equal((await as(admin, 'webhooks', change, 'nothing', '--dry-run')).code, 3);
+  }
   assert.match((await as(admin, 'webhooks', 'rotate', id, '--yes')).stdout, /^whsec_/);
   assert.equal((await as(admin, 'webhooks', 'rm', id, '--yes')).code, 0);
   assert.equal((await as(admin, 'webhooks', 'rm', id, '--yes')).code, 3);

@@ -1,10 +1,11 @@
 /** Operating a real server from the command line: queues, jobs, dead letters, workers, schedules, cache, events, and what they print. */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { makeOwnedFolder, waitUntil } from '@sluice/testbed';
-import { jsonLines, startServer, type Ran, type RunningServer } from './runningServer.js';
+import { jsonLines, type Ran } from './commandLine.js';
+import { startServer, type RunningServer } from './runningServer.js';
 
 /** Jobs do what their data say. */
 const HANDLERS = `
@@ -159,6 +160,64 @@ test('dead letters are grouped, read, edited, replayed and exported', async () =
   );
 });
 
+/** An editor that does `work` with the file it is given, which is `$1`. It touches that file or nothing, whatever else it were given. */
+async function editorOf(work: string): Promise<string> {
+  const file = join(makeOwnedFolder('editor'), 'edit.sh');
+  const isOurs = `case "$#$1" in 1*/sluice-edit-*/data.json) ;; *) echo "not ours: $*" >&2; exit 9 ;; esac`;
+  await writeFile(file, `#!/bin/sh\n${isOurs}\n${work}\n`);
+  await chmod(file, 0o755);
+  return file;
+}
+
+test('a dead letter is edited in an editor, in a file that nobody else can read', async () => {
+  const [id] = await addDead('mail', 'wrong address');
+  const edit = (editor: string, ...more: string[]): Promise<Ran> =>
+    server.run(['dead', 'edit', 'mail', id!, ...more], { env: { EDITOR: editor }, isTerminal: true });
+  const dataNow = async (): Promise<unknown> =>
+    (JSON.parse((await ok('dead', 'show', 'mail', id!, '--json')).stdout) as { data: unknown }).data;
+  const before = await dataNow();
+  const seen = join(server.folder, 'seen.txt');
+  const changing = await editorOf(`{ stat -c %a "$1"; cat "$1"; } > "${seen}"; sed -i 's/ada/eve/' "$1"`);
+  assert.equal((await edit(changing, '--dry-run')).code, 0);
+  assert.deepEqual(await dataNow(), before, 'a dry run changes nothing');
+  const edited = await edit(`env LANG=C ${changing}`);
+  assert.equal(edited.code, 0, edited.stderr);
+  assert.match(edited.stderr, /changed/);
+  assert.deepEqual(await dataNow(), { die: 'wrong address', card: 'eve' });
+  assert.match(
+    await readFile(seen, 'utf8'),
+    /^600\n\{\n {2}"die": "wrong address",\n {2}"card": "ada"\n\}\n$/,
+  );
+  assert.match((await edit('true')).stderr, /as they were/);
+  assert.equal((await edit('false')).code, 2, 'an editor that failed changes nothing');
+  assert.equal((await edit(await editorOf('echo {oops > "$1"'))).code, 2);
+  const cli = `fetch(process.argv[1], { method: 'PATCH', headers: { 'Content-Type': 'application/json' }, body: process.argv[2] })`;
+  const path = `${server.url}/v1/queues/mail/dead/${id}`;
+  const slow = await editorOf(
+    `"${process.execPath}" -e "${cli}" "${path}" '{"data":{"card":"somebody else"}}'; echo '{"card":"mine"}' > "$1"`,
+  );
+  const late = await edit(slow);
+  assert.equal(late.code, 6, 'somebody changed it while the editor was open');
+  assert.deepEqual(await dataNow(), { card: 'somebody else' });
+  assert.equal((await server.run(['dead', 'edit', 'mail', id!])).code, 2, 'no terminal for an editor');
+});
+
+test('a job that died runs again with other data, and one that is done as a copy', async () => {
+  const [id] = await addDead('images', 'no such file');
+  await ok('jobs', 'replay', 'images', id!, '{"file":"b.png"}');
+  const gone = async (): Promise<boolean> => (await server.run(['dead', 'show', 'images', id!])).code === 3;
+  await waitUntil('it is not dead any more', gone, { timeoutMs: PATIENCE_MS });
+  await ok('jobs', 'add', 'images', '{"file":"c.png"}', '--id', 'img-2', '--keep-result', '1h');
+  const state = async (): Promise<string> => (await ok('jobs', 'show', 'images', 'img-2')).stdout;
+  await waitUntil('it is done', async () => /state +done/.test(await state()), { timeoutMs: PATIENCE_MS });
+  const [copy] = jsonLines<{ id: string; was: string }>(
+    await ok('jobs', 'replay', 'images', 'img-2', '{"file":"d.png"}', '--json'),
+  );
+  assert.equal(copy!.was, 'done');
+  assert.notEqual(copy!.id, 'img-2');
+  assert.equal((await server.run(['jobs', 'replay', 'images', 'nothing-like-this'])).code, 3);
+});
+
 test('letters are replayed and given up by ids from a pipe, and the command waits for the end', async () => {
   await addDead('images', 'one', 'two', 'three');
   const list = await ok('dead', 'ls', 'images', '--json');
@@ -178,15 +237,22 @@ test('letters are replayed and given up by ids from a pipe, and the command wait
   const detached = await ok('dead', 'replay', 'images', '--all', '--yes', '--detach');
   await ok('operations', 'show', detached.stdout.trim(), '--follow');
   assert.equal((await server.run(['operations', 'cancel', 'nothing', '--yes'])).code, 3);
+  const late = await ok('operations', 'cancel', operation!.id, '--dry-run');
+  assert.match(late.stdout, /has ended already, done, 2 of 2/);
+  assert.equal((await server.run(['operations', 'resume', operation!.id])).code, 6, 'it did not fail');
+  assert.equal((await server.run(['operations', 'resume', 'nothing'])).code, 3);
 });
 
 test('jobs that wait for their next attempt are listed and run now', async () => {
-  const { stdout } = await ok('jobs', 'add', 'slow', '{"die":"not yet"}', '--attempts', '3');
+  const { stdout } = await ok('jobs', 'add', 'slow', '{"die":"not yet"}', '--attempts', '10');
   const id = stdout.trim();
   const waits = async (): Promise<boolean> => (await ok('retry', 'ls', 'slow')).stdout.includes(id);
   await waitUntil('it waits', waits, { timeoutMs: PATIENCE_MS });
   assert.match((await ok('retry', 'ls')).stdout, /slow .* in \d.*not yet/);
   assert.match((await ok('retry', 'now', 'slow', '--all', '--dry-run')).stdout, /would run now/);
+  const isCounted = async (): Promise<boolean> =>
+    /^retries +[1-9]\d* waiting, the next /m.test((await ok('status')).stdout);
+  await waitUntil('the status counts it', isCounted, { timeoutMs: PATIENCE_MS });
   await ok('retry', 'now', 'slow', id);
 });
 
@@ -196,6 +262,8 @@ test('workers are listed and drained, and work again', async () => {
   );
   const name = `${worker!.host}:${worker!.pid}`;
   assert.equal((await server.run(['workers', 'drain', 'slow', name])).code, 2);
+  assert.match((await ok('workers', 'drain', 'slow', name, '--dry-run')).stdout, /would be so/);
+  assert.match((await ok('workers', 'ls', 'slow')).stdout, /working/, 'a dry run drains nobody');
   await ok('workers', 'drain', 'slow', name, '--yes');
   const state = async (): Promise<string> => (await ok('workers', 'ls', 'slow')).stdout;
   await waitUntil('it is drained', async () => /drain/.test(await state()), { timeoutMs: PATIENCE_MS });
@@ -224,6 +292,11 @@ test('schedules are set, listed and removed', async () => {
     (await server.run(['schedules', 'set', 'mail', 'x', '--every', '5m', '--cron', '* * * * *'])).code,
     2,
   );
+  assert.equal(
+    (await ok('schedules', 'rm', 'mail', 'digest', '--dry-run')).stdout,
+    'mail digest: would not tick 0 8 * * 1-5 (Europe/Berlin) any more\n',
+  );
+  assert.equal((await server.run(['schedules', 'rm', 'mail', 'nothing', '--dry-run'])).code, 3);
   await ok('schedules', 'rm', 'mail', 'digest', '--yes');
   assert.equal((await server.run(['schedules', 'rm', 'mail', 'digest', '--yes'])).code, 3);
 });
@@ -240,6 +313,8 @@ test('an upload under way is listed, shown and cancelled', async () => {
     new RegExp(`^${id} .* 0 B +4\\.8 MiB .*main/under/way\\.bin`, 'm'),
   );
   assert.match((await ok('uploads', 'show', id)).stdout, /received +0 B of 4\.8 MiB \(0 %\)/);
+  assert.equal((await ok('uploads', 'cancel', id, '--dry-run')).stdout, `${id}: would be cancelled\n`);
+  assert.equal((await server.run(['uploads', 'cancel', 'nothing', '--dry-run'])).code, 3);
   await ok('uploads', 'cancel', id, '--yes');
   assert.match((await ok('uploads', 'show', id)).stdout, /state +cancelled/);
 });
@@ -276,6 +351,15 @@ test('the cache is counted, explained, read and invalidated', async () => {
   assert.match((await ok('cache', 'invalidate', 'node', key, '--dry-run')).stdout, /would be dropped/);
   await ok('cache', 'invalidate', 'node', key);
   assert.match((await ok('cache', 'explain', 'node', key)).stdout, /^It is not in Redis/);
+  await ok('cache', 'get', 'node', key);
+  const group = '["node:tree","default"]';
+  assert.equal(
+    (await server.run(['cache', 'invalidate', 'node', '--group', group])).code,
+    2,
+    'nobody to ask',
+  );
+  await ok('cache', 'invalidate', 'node', '--group', group, '--yes');
+  assert.doesNotMatch((await ok('cache', 'explain', 'node', key)).stdout, /^It is in Redis and fresh/);
   assert.equal((await server.run(['cache', 'explain', 'nothing', '"x"'])).code, 3);
 });
 

@@ -1,9 +1,11 @@
 /** The command line in front of a person: a real terminal (tmux), a real bash, a real server. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { makeOwnedFolder, waitUntil } from '@sluice/testbed';
+import type { Ran } from './commandLine.js';
 import { startServer, type RunningServer } from './runningServer.js';
 import { noTerminal, Terminal } from './terminal.js';
 
@@ -13,7 +15,9 @@ let terminal: Terminal;
 
 before(async () => {
   if (noTerminal !== false) return;
-  server = await startServer();
+  const handlers = join(makeOwnedFolder('handlers'), 'handlers.mjs');
+  await writeFile(handlers, `export const handlers = { default: () => { throw new Error('no'); } };`);
+  server = await startServer({ SLUICE_HANDLERS: handlers });
   await writeFile(join(server.folder, 'film.bin'), randomBytes(20_000_000));
   await writeFile(join(server.folder, 'note.txt'), 'hello\n');
   terminal = await Terminal.open({ folder: server.folder, env: server.env });
@@ -82,6 +86,24 @@ test('Ctrl-C at a question, and while waiting, ends with 130 and a usable termin
   await terminal.until('the end', (text) => text.includes('ended with 130'));
   const { screen } = await runs('sluice files ls main/kept.txt');
   assert.match(screen, /kept\.txt/);
+});
+
+test('Ctrl-C in an editor belongs to the editor, and the letter is changed', inTerminal, async () => {
+  const editor = join(server.folder, 'edit.sh');
+  const waits = `trap '' INT; echo 'in the editor'; read -r answer; echo "{\\"to\\":\\"$answer\\"}" > "$1"`;
+  await writeFile(editor, `#!/bin/sh\ncase "$1" in */sluice-edit-*/data.json) ${waits} ;; esac\n`);
+  await chmod(editor, 0o755);
+  const added = await server.run(['jobs', 'add', 'default', '{"to":"ada"}', '--attempts', '1']);
+  const id = added.stdout.trim();
+  const shown = (): Promise<Ran> => server.run(['dead', 'show', 'default', id, '--json']);
+  await waitUntil('it is dead', async () => (await shown()).code === 0, { timeoutMs: 60_000 });
+  await terminal.press('C-l');
+  await terminal.enter(`EDITOR='${editor}' sluice dead edit default ${id}; echo "ended with $?"`);
+  await terminal.until('the editor', (screen) => screen.includes('in the editor'));
+  await terminal.press('C-c');
+  await terminal.enter('eve');
+  await terminal.until('the end', (screen) => /changed\nended with 0/.test(screen));
+  assert.deepEqual((JSON.parse((await shown()).stdout) as { data: unknown }).data, { to: 'eve' });
 });
 
 test('a key that is typed is not shown', inTerminal, async () => {

@@ -7,7 +7,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { spawnOwned, waitUntil } from '@sluice/testbed';
-import { CLI } from './runningServer.js';
+import { CLI } from './commandLine.js';
 
 const PATIENCE_MS = 60_000;
 const run = promisify(execFile);

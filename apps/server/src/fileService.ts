@@ -152,7 +152,11 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     ],
     rest: restOptions && {
       ...{ rest, options: restOptions, notFound, refuse, serverOptions, markAnswers },
-      ...{ checkInsider, isInsider, endStreams },
+      ...{ checkInsider, isInsider },
+      endStreams: (server) => {
+        uploads.endWaits();
+        endStreams(server);
+      },
     },
     stop: async (deadlineMs) => {
       await relay?.stop(deadlineMs);

@@ -25,6 +25,11 @@ const CHECK_DEADLINE_MS = 2_000;
 /** How long the head of a request may take. A body may take as long as it likes, as long as bytes come. */
 const HEADERS_TIMEOUT_MS = 20_000;
 const KEEP_ALIVE_MS = 72_000;
+/**
+ * Connections that wait to be accepted. Node accepts one in each turn of its loop; where a thousand clients come at once, those beyond
+ * the usual 511 would be cut off. The system may allow fewer.
+ */
+const BACKLOG = 4_096;
 /** How often a server that stops looks for connections that have nothing more to do. */
 const LET_GO_MS = 100;
 
@@ -176,7 +181,7 @@ async function listen(server: Server, { host, port }: HttpOptions): Promise<numb
 function listenOn(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: BACKLOG }, () => {
       server.off('error', reject);
       resolve((server.address() as AddressInfo).port);
     });

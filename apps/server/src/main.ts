@@ -21,9 +21,8 @@ import { EXIT_MISUSE, isMisuse } from './errors.js';
 import { chooseWork } from './handlers.js';
 import { serveHttp } from './http.js';
 import { processMetrics, redisMetrics } from './metrics.js';
+import { startOwnServers } from './ownServers.js';
 import { Pages } from './pages.js';
-import { startPostgresProcess } from './postgresProcess.js';
-import { startRedisProcess } from './redisProcess.js';
 import { welcome } from './welcome.js';
 import { WorkerHost } from './workerHost.js';
 
@@ -71,12 +70,10 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
   if (tracing) stops.push((deadlineMs) => tracing.stop(deadlineMs));
   const servesFiles = ['api', 'uploads', 'relay'].some((role) => config.roles.has(role as Role));
   const work = config.roles.has('queues') ? await chooseWork(config.queues, config.handlersFile, logger) : [];
-  let url = config.redisUrl;
-  if (url === undefined) {
-    const redis = await startRedisProcess({ dataDir: config.dataDir, searchPath: config.searchPath, logger });
-    stops.push((deadlineMs) => redis.stop(deadlineMs));
-    url = redis.url;
-  }
+  // Loading them takes about as long as the servers need to start.
+  const loading = servesFiles ? import('./fileService.js') : undefined;
+  const urls = await startOwnServers(config, { servesFiles, logger }, stops);
+  const { redisUrl: url, chunksRedisUrl, cacheRedisUrl } = urls;
   const link = new RedisLink(url, { name: 'sluice-server' });
   stops.push(() => link.close());
   const ping = async (deadlineMs: number): Promise<void> =>
@@ -85,38 +82,10 @@ async function startParts(config: Config, stops: Stop[]): Promise<void> {
 
   const askInfo = async (): Promise<string> =>
     String(await link.call('INFO', [], { deadlineMs: INFO_DEADLINE_MS }));
-  let { chunksRedisUrl, cacheRedisUrl, databaseUrl } = config;
-  if (servesFiles && config.redisUrl === undefined && chunksRedisUrl === undefined) {
-    const { dataDir, searchPath, uploadBudgetBytes: maxMemoryBytes } = config;
-    const chunks = await startRedisProcess({ dataDir, searchPath, logger, use: 'chunks', maxMemoryBytes });
-    stops.push((deadlineMs) => chunks.stop(deadlineMs));
-    chunksRedisUrl = chunks.url;
-  }
-  if (servesFiles && config.redisUrl === undefined && cacheRedisUrl === undefined) {
-    const { dataDir, searchPath, cacheBytes: maxMemoryBytes } = config;
-    const cache = await startRedisProcess({ dataDir, searchPath, logger, use: 'cache', maxMemoryBytes });
-    stops.push((deadlineMs) => cache.stop(deadlineMs));
-    cacheRedisUrl = cache.url;
-  }
-  if (servesFiles && databaseUrl === undefined) {
-    const postgres = await startPostgresProcess({ dataDir: config.dataDir, logger });
-    stops.push((deadlineMs) => postgres.stop(deadlineMs));
-    databaseUrl = postgres.url;
-  }
   // A worker of queues starts twice as fast without the libraries for files.
-  const files = servesFiles
-    ? await (
-        await import('./fileService.js')
-      ).startFileService({
-        config,
-        redisUrl: url,
-        chunksRedisUrl,
-        cacheRedisUrl,
-        databaseUrl: databaseUrl!,
-        version: VERSION,
-        logger,
-      })
-    : undefined;
+  const files = await loading?.then(({ startFileService }) =>
+    startFileService({ config, ...urls, databaseUrl: urls.databaseUrl!, version: VERSION, logger }),
+  );
   if (files) stops.push((deadlineMs) => files.stop(deadlineMs));
   const host = new WorkerHost({
     redisUrl: url,

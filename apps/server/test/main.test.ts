@@ -1,14 +1,14 @@
 /** The server as a user meets it: start, ask, stop, start again, kill, start twice. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { RedisLink } from '@sluice/redis';
-import { startRedis, waitUntil } from '@sluice/testbed';
-import { newDataDir, processesIn, startServer } from './serverProcess.js';
+import { spawnOwned, startRedis, waitUntil } from '@sluice/testbed';
+import { MAIN, newDataDir, processesIn, startServer, START_TIMEOUT_MS } from './serverProcess.js';
 
 const HANDLERS = fileURLToPath(new URL('./handlers.js', import.meta.url));
 
@@ -39,6 +39,23 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     assert.equal(await second.end('SIGTERM'), 0);
   });
 }
+
+test('a stop that comes while the servers start ends all of them', async () => {
+  const dataDir = newDataDir();
+  const child = spawnOwned(process.execPath, [MAIN], {
+    env: { ...process.env, SLUICE_DATA_DIR: dataDir, SLUICE_PORT: '0' },
+    stdio: 'ignore',
+  });
+  const ended = once(child, 'close') as Promise<[number | null]>;
+  await waitUntil('PostgreSQL is being made', () => existsSync(join(dataDir, 'postgres', 'draft')), {
+    timeoutMs: START_TIMEOUT_MS,
+  });
+  child.kill('SIGTERM');
+  assert.deepEqual((await ended)[0], 0);
+  for (const part of ['redis', 'chunks', 'cache', 'postgres', 'postgres/data', 'postgres/draft']) {
+    assert.deepEqual(await processesIn(join(dataDir, part)), [], part);
+  }
+});
 
 test('its own Redis appends to a file, evicts nothing and listens on loopback only', async () => {
   const server = await startServer(newDataDir());

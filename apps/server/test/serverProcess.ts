@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { makeOwnedFolder, spawnOwned, waitUntil } from '@sluice/testbed';
 
 /** A first start makes a database, which takes its time on a busy machine. */
-const START_TIMEOUT_MS = 60_000;
-const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
+export const START_TIMEOUT_MS = 60_000;
+export const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
 
 export interface ServerProcess {
   readonly pid: number;

@@ -32,7 +32,12 @@ export class HttpCaller {
       headers: { ...headers, 'Content-Length': body?.length ?? 0 },
     });
     outgoing.end(body);
-    const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage];
+    const [incoming] = (await once(outgoing, 'response').catch((cause: Error) => {
+      throw errors.REQUEST_CUT(
+        { method, path, why: cause.message, reused: outgoing.reusedSocket },
+        { cause },
+      );
+    })) as [IncomingMessage];
     const pieces: Buffer[] = [];
     for await (const piece of incoming) pieces.push(piece as Buffer);
     return { status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(pieces) };

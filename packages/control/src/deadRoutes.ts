@@ -1,7 +1,8 @@
 // Dead letters: what jobs died of, letters one by one, edit, export; replay and discard many of them as an operation.
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { OperationRequest } from '@sluice/operations';
-import type { DeadLetter } from '@sluice/queue';
+import { queueErrors, type DeadLetter } from '@sluice/queue';
 import type { Call, JsonSchema, Route } from '@sluice/rest';
 import { restErrors } from '@sluice/rest';
 import { controlErrors } from './errors.js';
@@ -115,8 +116,12 @@ export function deadRoutes({ inspect, operations }: ControlParts): Route[] {
       needs: 'viewer',
       of: 'tenant',
       summary: 'One dead letter: payload, error, stack, attempts.',
-      answers: '200 and the letter',
-      handle: async (call) => ownLetter(call),
+      answers: '200 and the letter, with an ETag',
+      handle: async (call) => {
+        const letter = await ownLetter(call);
+        call.reply.header('ETag', etagOf(letter));
+        return letter;
+      },
     },
     {
       method: 'PATCH',
@@ -125,12 +130,18 @@ export function deadRoutes({ inspect, operations }: ControlParts): Route[] {
       of: 'tenant',
       audit: 'dead.edit',
       summary: 'Give a dead letter other data; refused when somebody else changes it at the same moment.',
-      answers: '200 and the letter',
+      answers: '200 and the letter; 409 if it is not the one of If-Match any more',
+      headers: {
+        'If-Match': 'The ETag of the letter that was read; one that changed since then is not touched.',
+      },
       body: { type: 'object', required: ['data'], additionalProperties: false, properties: { data: {} } },
       handle: async (call) => {
         const letter = await ownLetter(call);
         const queue = await inspect.open(call.params['queue']!);
         call.note({ queue: queue.name, job: letter.id });
+        const wanted = call.request.headers['if-match'];
+        if (wanted !== undefined && wanted !== '*' && wanted !== etagOf(letter))
+          throw queueErrors.EDIT_CONFLICT({ id: letter.id });
         await queue.dead.edit(letter, (call.request.body as { data: unknown }).data);
         return ownLetter(call);
       },
@@ -185,6 +196,12 @@ export function deadRoutes({ inspect, operations }: ControlParts): Route[] {
       throw controlErrors.LETTER_NOT_FOUND({ queue: queue.name, id: params['id']! });
     return letter;
   }
+}
+
+/** Another one for other data, and for a letter that was replayed and died again. */
+function etagOf({ payload, lastFailureMs }: DeadLetter): string {
+  const digest = createHash('sha256').update(`${lastFailureMs} `).update(payload).digest('hex');
+  return `"${digest.slice(0, 32)}"`;
 }
 
 function conditions(query: Record<string, string | undefined>): Conditions {

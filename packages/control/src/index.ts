@@ -2,5 +2,6 @@
 export { Control, type ControlOptions } from './control.js';
 export { controlErrors } from './errors.js';
 export type { ControlParts } from './parts.js';
+export type { JobReply } from './jobRoutes.js';
 export type { Attention, Overview } from './overview.js';
 export type { Trace, TracedJob } from './trace.js';

@@ -14,6 +14,16 @@ const longestOption = 256;
 const text: JsonSchema = { type: 'string', minLength: 1, maxLength: longestOption };
 const duration: JsonSchema = { type: 'integer', minimum: 0 };
 
+/** A job as it is answered: its data as JSON, or in base64. */
+export interface JobReply extends Omit<JobDetail, 'data' | 'payload'>, DataView {}
+
+interface DataView {
+  data?: unknown;
+  /** Instead of data, when it is binary. */
+  base64?: string;
+  bytes?: number;
+}
+
 export function jobRoutes({ inspect }: ControlParts): Route[] {
   /** Jobs of several tenants may wait for each other; each tenant sees its own. */
   const ownChain = async (principal: Principal, chain: JobDetail['chain']): Promise<JobDetail['chain']> => {
@@ -78,7 +88,7 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
       of: 'tenant',
       summary: 'Everything about one job: payload, attempts, timeline, logs, stack, progress, result, chain.',
       answers: '200 and the job',
-      handle: async ({ params, principal }) => {
+      handle: async ({ params, principal }): Promise<JobReply> => {
         const { queue, id } = params as { queue: string; id: string };
         const job = await inspect.job(queue, id);
         if (!job || !isOwn(principal, job.labels)) throw controlErrors.JOB_NOT_FOUND({ queue, id });
@@ -222,7 +232,7 @@ function statesOf(list: string | undefined): JobState[] | undefined {
 }
 
 /** Bytes are no JSON: they go as base64, and say so. */
-function dataView(data: unknown, payload: Buffer | undefined): object {
+function dataView(data: unknown, payload: Buffer | undefined): DataView {
   if (data instanceof Uint8Array) return { base64: Buffer.from(data).toString('base64') };
   return { data: data ?? null, ...(payload && { bytes: payload.length }) };
 }

@@ -61,6 +61,20 @@ test('dead letters are grouped by cause, paged, exported and edited', async (t) 
   assert.equal((await room.call('PATCH', '/v1/queues/mail/dead/none', { data: 1 })).status, 404);
 });
 
+test('an edit that names the letter it read is refused when somebody edited it meanwhile', async (t) => {
+  const room = await openRoom(t);
+  await withLetters(room, 1);
+  const path = '/v1/queues/mail/dead/j0';
+  const etag = (await room.call('GET', path)).headers.get('etag')!;
+  const edit = (n: number) => room.call('PATCH', path, { data: { n } }, undefined, { 'If-Match': etag });
+  assert.equal((await edit(1)).status, 200);
+  const late = await edit(2);
+  assert.deepEqual([late.status, late.body.error.code], [409, 'EDIT_CONFLICT']);
+  const now = await room.call('GET', path);
+  assert.deepEqual(now.body.data, { n: 1 });
+  assert.notEqual(now.headers.get('etag'), etag);
+});
+
 test('a dry run says how many and moves nothing; a replay runs in the background and counts each once', async (t) => {
   const room = await openRoom(t);
   const { queue, heal } = await withLetters(room, 20);

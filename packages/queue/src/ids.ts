@@ -34,10 +34,18 @@ export function stemOf(id: string): string {
 }
 
 function randomPrefix(): string {
-  return randomBytes(6).toString('base64url');
+  return randomText(8);
 }
 
 /** Nine characters that nobody else has: for producers and sessions. */
 export function randomName(): string {
-  return randomBytes(7).toString('base64url').slice(0, 9);
+  return randomText(9);
+}
+
+/** Six random bits in each character. None begins with a dash: it would be an option on a command line. */
+function randomText(length: number): string {
+  for (;;) {
+    const text = randomBytes(length).toString('base64url').slice(0, length);
+    if (!text.startsWith('-')) return text;
+  }
 }

@@ -42,7 +42,11 @@ export function isUnread({ raw }: FastifyRequest): boolean {
   return hasBody && !raw.complete;
 }
 
-/** Answers while the body is still coming, and closes the connection when the client has had time to read the answer. */
+/**
+ * Answers while the body is still coming, and drops what comes. A client whose body ends soon keeps its connection: one that was told to
+ * come back later would only need another, and a server with too much to do is slow to accept them. Where the end is far or unknown, the
+ * connection is closed when the client has had time to read the answer.
+ */
 export function answerEarly(
   { raw: request }: FastifyRequest,
   reply: FastifyReply,
@@ -50,24 +54,35 @@ export function answerEarly(
   body: object,
 ): void {
   const text = JSON.stringify(body);
+  const endsSoon = Number(request.headers['content-length'] ?? Infinity) <= lingerBytes;
   const headers = {
     ...(reply.getHeaders() as OutgoingHttpHeaders),
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(Buffer.byteLength(text)),
-    connection: 'close',
+    ...((!endsSoon || asking.has(request)) && { connection: 'close' }),
   };
   const { raw: response } = reply.hijack();
   response.writeHead(status, headers);
   // It was never told to send anything.
   if (asking.has(request)) return void response.end(text);
-  response.write(text);
+  if (endsSoon) response.end(text);
+  else response.write(text);
+  dropRest(request, response, endsSoon);
+}
+
+/** Until the body has ended, too much of it has come, or nothing comes any more. */
+function dropRest(request: IncomingMessage, response: ServerResponse, endsSoon: boolean): void {
+  const { socket } = request;
   let dropped = 0;
   const close = (): void => {
     clearTimeout(impatience);
-    response.end();
+    // The socket may bring many more requests that are refused.
+    socket.off('close', close);
+    if (!endsSoon) response.end();
+    else if (!request.complete) socket.destroySoon();
   };
   const impatience = setTimeout(close, lingerMs);
-  response.once('close', close);
+  socket.once('close', close);
   request.once('end', close);
   // Whoever read it until now waits for "readable", and would keep the bytes from flowing.
   request.removeAllListeners('readable');

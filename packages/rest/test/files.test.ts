@@ -1,6 +1,7 @@
 // Files by their path: one request stores, serves or deletes.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -481,21 +482,50 @@ test('curl stores and fetches a file as the documentation says', async (t) => {
 });
 
 test('a client that is refused while it sends, and reads only afterwards, hears why', async () => {
-  const { hostname, port } = new URL(api.url);
-  for (let i = 0; i < 3; i++) {
-    const socket = connect({ host: hostname, port: Number(port) });
-    socket.pause();
-    const length = 9 * mebibyte;
-    socket.write(
-      `PUT /v1/files/main/refused HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${length}\r\n\r\n`,
+  // An end that is near: the connection serves the next request, however often it was refused.
+  const near = await connectTo(api.url);
+  for (let i = 0; i < 12; i++) {
+    await near.send(
+      `PUT /v1/files/main/refused HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${9 * mebibyte}`,
+      9,
     );
-    await new Promise<void>((resolve, reject) => {
-      socket.once('error', reject);
-      socket.write(bytesOf(length), () => resolve());
-    });
-    let text = '';
-    for await (const bytes of socket.resume() as AsyncIterable<Buffer>) text += bytes.toString();
-    assert.match(text, /^HTTP\/1.1 413 [^]*FILE_TOO_LARGE/);
-    assert.match(text, /^connection: close/im);
+    const text = await near.answer(/FILE_TOO_LARGE.*\}$/);
+    assert.match(text, /^HTTP\/1.1 413 /);
+    assert.doesNotMatch(text, /^connection: close/im);
+  }
+  await near.send('GET /v1/drives HTTP/1.1\r\nHost: localhost', 0);
+  assert.match(await near.answer(/"main"/), /^HTTP\/1.1 200 /);
+  near.socket.destroy();
+  // One that is far: it is closed, but not before the answer was heard.
+  for (const length of [`Content-Length: ${900 * mebibyte}`, 'Transfer-Encoding: chunked']) {
+    const far = await connectTo(api.url);
+    await far.send(`PUT /v1/files/main/refused%00 HTTP/1.1\r\nHost: localhost\r\n${length}`, 0);
+    const text = await far.answer(/\}$/);
+    assert.match(text, /^HTTP\/1.1 4\d\d [^]*^connection: close/im);
+    far.socket.destroy();
   }
 });
+
+/** A connection that writes all of a request before it reads. */
+async function connectTo(url: string) {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  await once(socket, 'connect');
+  return {
+    socket,
+    send: async (head: string, mebibytes: number): Promise<void> => {
+      socket.pause();
+      socket.write(`${head}\r\n\r\n`);
+      await new Promise<void>((resolve, reject) => {
+        socket.once('error', reject);
+        socket.write(Buffer.alloc(mebibytes * mebibyte), () => resolve());
+      });
+    },
+    answer: async (end: RegExp): Promise<string> => {
+      let text = '';
+      socket.resume();
+      while (!end.test(text)) text += String((await once(socket, 'data'))[0]);
+      return text;
+    },
+  };
+}

@@ -5,7 +5,8 @@
 -- KEYS state HASH, parts HASH, fill HASH, attempts HASH, budget HASH
 -- KEYS chunks HASH, held ZSET, window HASH, progress STREAM, attention ZSET
 -- ARGV id, attempt, offset, bytes, price, frames, budgetBytes, uploadBytes, attemptMs
--- Returns 'OK' (also when this attempt has paid before), 'WAIT' (the lowest part will have room soon), 'BUSY' (no room), 'ENDED' or 'GONE'
+-- Returns 'OK' (also when this attempt has paid before), 'WAIT' (the lowest part will have room soon), 'FULL' (no room for another
+-- upload), 'BUSY' (no room for what lies so far ahead), 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return 'GONE' end
 if not is_open(upload) then return 'ENDED' end
@@ -38,7 +39,7 @@ end
 redis.call('HSET', state, 'low_part', text(low), 'low_start', text(start))
 
 local before = tonumber(upload.reserved)
-if before == 0 and not room_for(math.max(need, tonumber(upload.part_charge))) then return 'BUSY' end
+if before == 0 and not room_for(math.max(need, tonumber(upload.part_charge))) then return 'FULL' end
 local paid = tonumber(upload.charged)
 local isLow = offset ~= '' and tonumber(offset) < start + math.max(size, 0)
 local missing = 0

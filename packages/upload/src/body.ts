@@ -55,6 +55,11 @@ export class BodyReader {
     this.#watch.unref();
   }
 
+  /** Nobody will send the rest. */
+  get isBroken(): boolean {
+    return this.#over instanceof Error;
+  }
+
   /** The next bytes, at most `most`, or undefined at the end. */
   next(most: number): Promise<Buffer | undefined> {
     return new Promise((resolve, reject) => {

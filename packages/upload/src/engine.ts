@@ -12,6 +12,7 @@ import { keysOf, partitionOf, type UploadKeys } from './keys.js';
 import type { UploadMetrics } from './metrics.js';
 import type { Partitions } from './partitions.js';
 import type { PartMemory } from './partMemory.js';
+import type { RoomLines } from './roomLines.js';
 import { scripts } from './scripts.js';
 import type { UploadJob } from './work.js';
 
@@ -35,6 +36,8 @@ export interface Settings {
   leaseMs: number;
   /** How long bytes on their way into Redis are paid for, unless their request says that it goes on. */
   attemptMs: number;
+  /** How long a chunk may wait for room before it is refused, with its bytes still at the client. */
+  roomWaitMs: number;
   /** Soon enough after a step that somebody else would have to finish. */
   lookAgainMs: number;
   /** What a process sent to the store before it died arrives within this time, or never. */
@@ -61,6 +64,7 @@ export interface Engine {
   readonly partitions: Partitions;
   readonly hashes: PassingHashes;
   readonly partMemory: PartMemory;
+  readonly roomLines: RoomLines;
   /** Drives that were asked for a moment ago. */
   readonly drives: Map<string, { drive: Drive; untilMs: number }>;
   readonly metrics: UploadMetrics;

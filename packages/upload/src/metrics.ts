@@ -71,7 +71,10 @@ export class UploadMetrics {
     this.#spilledBytes += bytes;
   }
 
-  text(inRedis: { queuedChunks: number; reservedBytes: number; budgetBytes: number }): string {
+  text(
+    inRedis: { queuedChunks: number; reservedBytes: number; budgetBytes: number },
+    waitingForRoom: number,
+  ): string {
     return [
       line('repository_chunks_processed_total', 'counter', 'Chunks that were committed.', this.#chunks),
       this.#chunkLatency.text(
@@ -120,6 +123,7 @@ export class UploadMetrics {
       ),
       line('sluice_uploads_total', 'counter', 'Uploads that ended.', this.#completed, { state: 'COMPLETED' }),
       `sluice_uploads_total{state="FAILED"} ${this.#failed}\n`,
+      line('sluice_upload_waiting_chunks', 'gauge', 'Chunks that wait for room, unread.', waitingForRoom),
       line(
         'sluice_upload_refused_total',
         'counter',

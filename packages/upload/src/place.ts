@@ -10,6 +10,7 @@ import { completionErrors } from './completionErrors.js';
 import { budgetOf, keysFor, priceOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
+import { partitionOf } from './keys.js';
 import { hex } from './receive.js';
 import { readParts, type State } from './state.js';
 import { ask } from './work.js';
@@ -229,18 +230,24 @@ export class Placement {
     const { budgetBytes, uploadBytes } = budgetOf(this.#engine);
     if (price > uploadBytes)
       throw uploadErrors.CHUNK_TOO_LARGE({ length, limit: Math.floor(uploadBytes / 1.25) - 1_024 });
+    const args = { id, attempt, offset: offset < 0 ? '' : offset, bytes: length, price, frames };
+    const limits = { budgetBytes, uploadBytes, attemptMs: settings.attemptMs };
+    let word: string | undefined;
+    const askForRoom = async (): Promise<boolean> => {
+      [word] = await runScript(this.#engine, 'admit', id, { ...args, ...limits });
+      return word !== 'FULL';
+    };
     const began = performance.now();
     for (let askedMs = began; ;) {
-      const args = { id, attempt, offset: offset < 0 ? '' : offset, bytes: length, price, frames };
-      const limits = { budgetBytes, uploadBytes, attemptMs: settings.attemptMs };
-      const [word] = await runScript(this.#engine, 'admit', id, { ...args, ...limits });
+      if (!(await askForRoom()))
+        await this.#engine.roomLines.wait(partitionOf(id) ?? 0, askForRoom, () => this.#body.isBroken);
       if (word === 'OK') {
         this.#attempts.set(attempt, frames);
         return;
       }
       if (word === 'GONE') throw uploadErrors.UPLOAD_NOT_FOUND({ id });
       if (word === 'ENDED') throw uploadErrors.UPLOAD_ENDED({ id, state: 'ended' });
-      if (word === 'BUSY' || performance.now() > began + lowestWaitMs) {
+      if (word === 'BUSY' || word === 'FULL' || performance.now() > began + lowestWaitMs) {
         this.#engine.metrics.refusedForRoom();
         throw uploadErrors.BUDGET_EXHAUSTED({ retryAfterS });
       }

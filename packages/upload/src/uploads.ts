@@ -16,6 +16,7 @@ import { PassingHashes } from './hashes.js';
 import { initiate, type NewUpload } from './initiate.js';
 import { keysOf } from './keys.js';
 import { UploadMetrics } from './metrics.js';
+import { RoomLines } from './roomLines.js';
 import { Partitions } from './partitions.js';
 import { PartMemory } from './partMemory.js';
 import { preferredPartBytes } from './plan.js';
@@ -57,6 +58,8 @@ export const defaultSettings: Settings = {
   slowMs: 30_000,
   leaseMs: 15_000,
   attemptMs: 120_000,
+  // Less than clients and the proxies before us wait for an answer.
+  roomWaitMs: 15_000,
   lookAgainMs: 15_000,
   // Stores and the proxies before them give up a request that is silent after a minute or some; this is a multiple of that.
   lateMs: 600_000,
@@ -109,6 +112,7 @@ export class Uploads {
       partitions: new Partitions(redis, settings.prefix, settings.partitions),
       hashes: new PassingHashes(),
       partMemory: new PartMemory(settings.partMemoryBytes),
+      roomLines: new RoomLines(settings.roomWaitMs),
       drives: new Map(),
       metrics: new UploadMetrics(),
       logger,
@@ -131,7 +135,13 @@ export class Uploads {
     this.#caretaker.start();
   }
 
+  /** Refuses chunks that wait for room, now and from now on: whoever stops does not want to wait with them. */
+  endWaits(): void {
+    this.#engine.roomLines.close();
+  }
+
   async stop(deadlineMs = 10_000): Promise<void> {
+    this.endWaits();
     this.#progress.stop();
     await this.#caretaker.stop();
     await this.#engine.queue.close(deadlineMs);
@@ -204,7 +214,7 @@ export class Uploads {
   }
 
   async metrics(): Promise<string> {
-    const { settings, redis, metrics, partitions } = this.#engine;
+    const { settings, redis, metrics, partitions, roomLines } = this.#engine;
     let [queuedChunks, reservedBytes] = [0, 0];
     for (const partition of partitions.all) {
       const { budget } = keysOf(settings.prefix, partition, '');
@@ -212,7 +222,8 @@ export class Uploads {
       queuedChunks += Number(queued ?? 0);
       reservedBytes += Number(used ?? 0);
     }
-    return metrics.text({ queuedChunks, reservedBytes, budgetBytes: settings.budgetBytes });
+    const inRedis = { queuedChunks, reservedBytes, budgetBytes: settings.budgetBytes };
+    return metrics.text(inRedis, roomLines.waiting);
   }
 
   async check(): Promise<void> {

@@ -1,6 +1,7 @@
 // The memory of the chunks Redis is paid for before the first byte, never more than there is, and all of it comes back. The lowest
 // missing bytes of an upload always find room, so that nobody waits for ever.
 import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startRedis, waitUntil } from '@sluice/testbed';
@@ -56,6 +57,62 @@ test('an upload reserves room for one part before its first chunk, or is refused
   await uploads.cancel(ids[0]!);
   await sendRange(uploads, ids[2]!, bytes, mebibyte, mebibyte + 1_000);
   for (const id of ids.slice(1)) await uploads.cancel(id);
+  await nothingLeftBut(service, []);
+});
+
+test('uploads that find no room wait in line, unread, and get in one after the other', async (t) => {
+  const budget = { budgetBytes: 2 * onePart, uploadBudgetBytes: 2 * onePart, roomWaitMs: 60_000 };
+  const { uploads } = await startService(t, { settings: { ...quick, ...budget } });
+  let reading = 0;
+  let mostAtOnce = 0;
+  const size = 900_000;
+  const paths = Array.from({ length: 12 }, (_, n) => `f${n}`);
+  await Promise.all(
+    paths.map(async (path) => {
+      const { id } = await begin(uploads, path, { size, chunkSize: 500_000 });
+      const body = async function* () {
+        mostAtOnce = Math.max(mostAtOnce, ++reading);
+        yield bytes.subarray(0, 500_000);
+      };
+      await uploads.receive(id, { number: 0 }, body(), 500_000);
+      await send(uploads, id, { number: 1 }, bytes.subarray(500_000, size));
+      reading--;
+      assert.equal((await ended(uploads, id)).state, 'COMPLETED');
+    }),
+  );
+  assert.ok(mostAtOnce <= 2, `there is room for two, and ${mostAtOnce} were read`);
+  assert.match(await uploads.metrics(), /^sluice_upload_waiting_chunks 0$/m);
+  assert.match(await uploads.metrics(), /^sluice_upload_refused_total 0$/m);
+});
+
+test('whoever waits for room is refused when patience ends, when it is gone, or when the service stops', async (t) => {
+  const budget = { budgetBytes: onePart, uploadBudgetBytes: onePart };
+  const service = await startService(t, { settings: { ...quick, ...budget } });
+  const holder = await begin(service.uploads, 'holder', { size: bytes.length });
+  await sendRange(service.uploads, holder.id, bytes, 0, 1_000);
+  const hasty = await service.another({ settings: { ...quick, ...budget, roomWaitMs: 300 } });
+  const { id } = await begin(hasty, 'hasty', { size: bytes.length });
+  const began = performance.now();
+  await assert.rejects(sendRange(hasty, id, bytes, 0, 1_000), { code: 'BUDGET_EXHAUSTED' });
+  assert.ok(performance.now() - began >= 299, 'it waited');
+
+  const patient = await service.another({ settings: { ...quick, ...budget, roomWaitMs: 600_000 } });
+  const gone = Readable.from([bytes.subarray(0, 1_000)]);
+  const waiting = (): Promise<boolean> =>
+    patient.metrics().then((text) => /^sluice_upload_waiting_chunks 1$/m.test(text));
+  const leaving = patient.receive(id, { offset: 0 }, gone, 1_000);
+  leaving.catch(() => {});
+  await waitUntil('it waits', waiting);
+  gone.destroy(new Error('the client went away'));
+  await assert.rejects(leaving);
+  const stopped = sendRange(patient, id, bytes, 0, 1_000);
+  stopped.catch(() => {});
+  await waitUntil('it waits', waiting);
+  patient.endWaits();
+  await assert.rejects(stopped, { code: 'BUDGET_EXHAUSTED' });
+  await service.uploads.cancel(holder.id);
+  await sendRange(hasty, id, bytes, 0, 1_000);
+  await service.uploads.cancel(id);
   await nothingLeftBut(service, []);
 });
 

@@ -53,6 +53,7 @@ export const quick: Partial<Settings> = {
   lookAgainMs: 300,
   attemptMs: 3_000,
   leaseMs: 3_000,
+  roomWaitMs: 0,
   ...soon,
 };
 

@@ -186,7 +186,10 @@ test('10: bytes that the store does not have yet do not run out while somebody l
 
 test('11: a Redis without room refuses with BUDGET_EXHAUSTED; it is never asked to evict', async () => {
   assert.deepEqual(await redis('CONFIG', 'GET', 'maxmemory-policy'), ['maxmemory-policy', 'noeviction']);
-  const narrow = await service.another({ settings: { prefix: name(), budgetBytes: 2_000_000 }, workers: 0 });
+  const narrow = await service.another({
+    settings: { prefix: name(), budgetBytes: 2_000_000, roomWaitMs: 0 },
+    workers: 0,
+  });
   const first = await begin(narrow, name(), { size: bytes.length, chunkSize });
   await send(narrow, first.id, { number: 0 }, chunk(0));
   const { id } = await begin(narrow, name(), { size: bytes.length, chunkSize });

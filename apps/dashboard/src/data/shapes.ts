@@ -1,6 +1,21 @@
-// What the API answers, as far as the page reads it. Everything that comes from users is text or `unknown`, and is shown as text.
+// What the API answers, as far as the page reads it. An answer that has a type where it is made is that type, or a part of it, so that a
+// field which is renamed there does not compile here; only types are taken, nothing of these packages reaches a browser. The others are
+// written down as they arrive. Everything that comes from users is text or `unknown`, and is shown as text.
+import type { Overview as WholeOverview } from '@sluice/control';
+import type {
+  CacheFamilyRow,
+  CacheSnapshot,
+  QueueDetail as WholeQueue,
+  QueueSnapshot,
+  RedisHealth as WholeRedis,
+} from '@sluice/inspect';
+import type { JobState } from '@sluice/queue';
 
-export type JobState = 'waiting' | 'delayed' | 'blocked' | 'active' | 'done' | 'dead' | 'cancelled';
+export type { Attention } from '@sluice/control';
+export type { DeadGroup, JobRow, Problem, RetryRow, Series, WorkerRow } from '@sluice/inspect';
+export type { Operation } from '@sluice/operations';
+export type { JobState, Rules } from '@sluice/queue';
+
 export type Role = 'viewer' | 'operator' | 'admin';
 
 export interface Session {
@@ -20,206 +35,41 @@ export interface Page<Item> {
   complete?: boolean;
 }
 
-export interface Problem {
-  code: string;
-  message: string;
-  sinceMs: number;
-  queue?: string;
-  of?: 'cache';
+export interface QueueRow extends Pick<QueueSnapshot, 'name' | 'paused' | 'rates' | 'minute' | 'problem'> {
+  counts: Omit<QueueSnapshot['counts'], 'inbox' | 'tombstones'>;
 }
 
-export interface Percentiles {
-  p50: number;
-  p95: number;
-  p99: number;
-}
+export interface QueueDetail extends QueueRow, Pick<WholeQueue, 'partitions' | 'rules' | 'dead'> {}
 
-export interface Counts {
-  waiting: number;
-  delayed: number;
-  blocked: number;
-  active: number;
-  dead: number;
-  done: number;
-}
+export type RedisHealth = Omit<WholeRedis, 'nowMs'>;
 
-export interface QueueCounts extends Counts {
-  workers: number;
-  oldestWaitingMs: number;
-  nextDueMs?: number;
-  byPriority: number[];
-}
+export type CacheFamily = Pick<
+  CacheFamilyRow,
+  | 'family'
+  | 'hitRate'
+  | 'averageLoadMs'
+  | 'averageRemainingTtlMs'
+  | 'nearHits'
+  | 'redisHits'
+  | 'staleServed'
+  | 'misses'
+  | 'loads'
+  | 'loadErrors'
+  | 'invalidations'
+  | 'processes'
+  | 'openBreakers'
+  | 'rates'
+>;
 
-export interface Rates {
-  added: number;
-  done: number;
-  failed: number;
-  died: number;
-  cancelled: number;
-}
-
-export interface QueueRow {
-  name: string;
-  counts: QueueCounts;
-  paused: boolean;
-  rates: Rates | null;
-  minute: {
-    minuteMs: number;
-    done: number;
-    dead: number;
-    failed: number;
-    cancelled: number;
-    waitMs: Percentiles | null;
-    runMs: Percentiles | null;
-  };
-  problem?: Problem;
-}
-
-export interface RateLimit {
-  max: number;
-  perMs: number;
-}
-
-export interface Rules {
-  paused?: boolean | null;
-  maxActive?: number | null;
-  rate?: RateLimit | null;
-  perGroup?: { maxActive?: number | null; rate?: RateLimit | null };
-  events?: number | null;
-}
-
-export interface LetterGroup {
-  fingerprint: string;
-  title: string;
-  count: number;
-  firstMs: number;
-  lastMs: number;
-}
-
-export interface DeadGroup extends LetterGroup {
-  queue: string;
-  /** How many died per hour of the last day, the oldest hour first. */
-  perHour?: number[];
-}
-
-export interface DeadSummary {
-  queue: string;
-  letters: number;
-  averageAttempts: number | null;
-  sampled: number;
-  topError: LetterGroup | null;
-}
-
-export interface QueueDetail extends QueueRow {
-  partitions: number;
-  rules: Rules;
-  dead: DeadSummary;
-}
-
-export interface RedisHealth {
-  version: string;
-  masters: number;
-  usedBytes: number;
-  rssBytes: number;
-  maxBytes: number;
-  policy: string;
-  fragmentation: number;
-  opsPerSecond: number;
-  clients: number;
-  blockedClients: number;
-  keys: number;
-  evicted: number;
-  expired: number;
-  hits: number;
-  misses: number;
-  uptimeSeconds: number;
-  aof: { enabled: boolean; bytes: number; lastWriteOk: boolean; rewriting: boolean; delayedFsyncs: number };
-}
-
-export interface CacheFamily {
-  family: string;
-  hitRate?: number;
-  averageLoadMs?: number;
-  averageRemainingTtlMs?: number;
-  nearHits: number;
-  redisHits: number;
-  staleServed: number;
-  misses: number;
-  loads: number;
-  loadErrors: number;
-  invalidations: number;
-  processes: number;
-  openBreakers: number;
-  rates: { reads: number; hits: number; loads: number } | null;
-}
-
-export interface CacheAnswer {
+export interface CacheAnswer extends Pick<CacheSnapshot, 'processes' | 'problem'> {
   families: CacheFamily[];
   total: CacheFamily;
-  processes: {
-    id: string;
-    name?: string;
-    host?: string;
-    pid?: number;
-    ageMs: number;
-    isAlive: boolean;
-    breaker?: string;
-  }[];
-  problem?: Problem;
 }
 
-export interface Attention {
-  code: string;
-  message: string;
-  queue?: string;
-}
-
-export interface Overview {
-  atMs: number;
+export interface Overview extends Omit<WholeOverview, 'queues' | 'redis' | 'cache' | 'cost'> {
   queues: QueueRow[];
-  workers: number;
-  counts: Counts;
-  rates: Rates | null;
-  oldestWaitingMs: number;
   redis: RedisHealth | null;
   cache: CacheFamily | null;
-  dead: {
-    letters: number;
-    averageAttempts: number | null;
-    topError: { queue: string; title: string; fingerprint: string; count: number } | null;
-    queues: DeadSummary[];
-  };
-  retries: { count: number; complete: boolean; nextMs: number | null };
-  uploads: { open: number };
-  outbox: { waiting: number; oldestMs: number };
-  attention: Attention[];
-  problems: Problem[];
-}
-
-export interface SeriesPoint {
-  atMs: number;
-  figures: Partial<Record<string, number>> | null;
-}
-
-export interface Series {
-  step: 'minute' | 'hour';
-  stepMs: number;
-  points: SeriesPoint[];
-  complete: boolean;
-}
-
-export interface JobRow {
-  queue: string;
-  id: string;
-  state: JobState;
-  createdMs?: number;
-  attempt?: number;
-  priority?: number;
-  group?: string;
-  labels: Record<string, string>;
-  atMs?: number;
-  preview?: string;
-  error?: string;
 }
 
 export interface Attempt {
@@ -269,15 +119,6 @@ export interface JobDetail {
   chain: { jobs: (JobRef & { state?: JobState; waitsFor: JobRef[] })[]; complete: boolean };
 }
 
-export interface RetryRow {
-  queue: string;
-  id: string;
-  dueMs: number;
-  attempt?: number;
-  error?: string;
-  preview?: string;
-}
-
 export interface DeadLetter {
   id: string;
   title: string;
@@ -289,32 +130,6 @@ export interface DeadLetter {
   data?: unknown;
   error: { name: string; message: string; stack: string };
   labels: Record<string, string>;
-}
-
-export interface Operation {
-  id: string;
-  kind: string;
-  queue: string;
-  state: 'waiting' | 'running' | 'done' | 'cancelled' | 'failed';
-  stopping: boolean;
-  progress: { moved: number; total?: number };
-  by?: string;
-  createdMs: number;
-  error: { message: string } | null;
-}
-
-export interface WorkerRow {
-  queue: string;
-  session: string;
-  name: string;
-  host: string;
-  pid: number;
-  concurrency: number;
-  startedMs: number;
-  sessions: number;
-  active: number;
-  leaseLeftMs: number;
-  drain: 'asked' | 'draining' | 'drained' | null;
 }
 
 export interface ScheduleRow {
