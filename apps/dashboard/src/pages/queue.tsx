@@ -13,7 +13,7 @@ import { Failure, Notice, Waiting } from '../parts/notice.js';
 import { Facts, Figures, Mark, PageFrame, Panel } from '../parts/panel.js';
 import { NextIn } from '../parts/time.js';
 import { to } from '../place.js';
-import { compact, decimal, latency, number, rate, span } from '../format.js';
+import { compact, decimal, latency, number, plural, rate, span } from '../format.js';
 
 const everyMs = 5_000;
 const historyEveryMs = 60_000;
@@ -126,7 +126,8 @@ function QueueFigures({ row: { name, counts, rates } }: { row: QueueRow }) {
         {
           label: 'Running',
           value: compact(counts.active),
-          about: `${number(counts.workers)} workers`,
+          about: plural(counts.workers, 'worker'),
+          tone: counts.workers === 0 && counts.waiting > 0 ? 'bad' : 'neutral',
           href: jobs('active'),
         },
         {
@@ -180,9 +181,9 @@ function Limits({ queue, rules, onDone }: { queue: string; rules: Rules; onDone:
     >
       <div class="filters">
         <Whole label="Jobs at once" value={maxActive} set={setMaxActive} />
+        <Whole label="At once per group" value={perGroup} set={setPerGroup} />
         <Whole label="Starts" value={max} set={setMax} />
         <Whole label="per so many ms" value={perMs} set={setPerMs} />
-        <Whole label="At once per group" value={perGroup} set={setPerGroup} />
       </div>
     </Panel>
   );
@@ -190,7 +191,7 @@ function Limits({ queue, rules, onDone }: { queue: string; rules: Rules; onDone:
 
 function Whole({ label, value, set }: { label: string; value: string; set: (text: string) => void }) {
   return (
-    <label class="field">
+    <label class="field grow">
       {label}
       <input
         type="number"
