@@ -21,11 +21,13 @@ export function Until({ at }: { at: number }) {
   );
 }
 
-/** For a line under a figure: `next in 2 min 30 sec`. */
+/** For a line under a figure: `next in 2 min 30 sec`, or that it is due. */
 export function NextIn({ at }: { at: number }) {
+  const isDue = at - serverNow.value < 1_000;
   return (
     <>
-      next in <Until at={at} />
+      {!isDue && 'next in '}
+      <Until at={at} />
     </>
   );
 }
