@@ -7,6 +7,7 @@
  */
 import { sleep, type Logger } from '@sluice/base';
 import type { Config } from './config.js';
+import type { Stop } from './parts.js';
 import { startPostgresProcess } from './postgresProcess.js';
 import { startRedisProcess } from './redisProcess.js';
 
@@ -21,8 +22,6 @@ interface Started {
   readonly url: string;
   stop(deadlineMs: number): Promise<void>;
 }
-
-type Stop = (deadlineMs: number) => Promise<void> | void;
 
 export async function startOwnServers(
   config: Config,

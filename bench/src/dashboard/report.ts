@@ -29,13 +29,13 @@ export function toTable(visits: readonly Visit[], { waiting, dead, workers }: Si
     row('first paint, ms', firstPaintMs, PAINT_MS_AT_MOST),
     row('the overview with its figures, ms', figuresMs, PAINT_MS_AT_MOST),
     [
-      'scripts for it, KB (gzip)',
+      'scripts of the page with its charts, KB (gzip)',
       show(scripts, 1),
       `≤ ${SCRIPT_KB_AT_MOST}`,
       verdict(scripts <= SCRIPT_KB_AT_MOST, scripts),
     ],
-    ['everything else, KB (gzip)', show(kilobytes(otherBytes), 1), '', ''],
-    ['requests', show(middle(requests), 0), '', ''],
+    ['other bytes before the figures, KB (gzip)', show(kilobytes(otherBytes), 1), '', ''],
+    ['requests before the figures', show(middle(requests), 0), '', ''],
   ];
   const scene = `${show(waiting, 0)} waiting, ${show(dead, 0)} dead, ${show(workers, 0)} workers`;
   return renderTable([`${scene}; median (smallest–largest visit)`, 'measured', 'wanted', ''], rows);
