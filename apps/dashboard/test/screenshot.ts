@@ -5,6 +5,7 @@
  * charts have something to show, then the page as Chromium draws it, at twice the density so that it is sharp on every screen. What
  * stands in it differs from run to run. A picture that is too heavy for a README is refused.
  */
+import { once } from 'node:events';
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -37,7 +38,10 @@ await page.getByText('measuring').first().waitFor({ state: 'detached' });
 mkdirSync(dirname(file), { recursive: true });
 await page.screenshot({ path: file });
 await browser.close();
+// The work ends before its server does: it has jobs to give back.
+const ended = once(work, 'close');
 work.kill('SIGINT');
+await ended;
 await server.stop();
 const bytes = statSync(file).size;
 console.error(`${file}: ${Math.round(bytes / 1_024)} KiB`);
