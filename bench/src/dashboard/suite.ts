@@ -4,11 +4,10 @@
  * The server is the one that `npm start` runs. Every visit is cold: a browser without a cache, a connection and a session of its own.
  * The server itself has been running for a while, as it has when somebody is called at night.
  */
-import { chromiumProblem, startBrowser } from '@sluice/testbed';
+import { chromiumProblem, startBrowser, startSluice } from '@sluice/testbed';
 import { errors } from '../errors.js';
 import { describeMachine } from '../machine.js';
 import type { BenchOptions } from '../options.js';
-import { startOwnServer } from '../ownServer.js';
 import { saveResult } from '../results.js';
 import { toJson, toTable } from './report.js';
 import { setScene } from './scene.js';
@@ -40,7 +39,7 @@ export async function measureDashboard(
   sizes: Sizes,
   tell: (line: string) => void,
 ): Promise<{ visits: Visit[]; browserVersion: string }> {
-  const server = await startOwnServer({});
+  const server = await startSluice({ SLUICE_LOG_LEVEL: 'error' });
   try {
     tell('setting the scene …');
     const scene = await setScene(/^Redis: (\S+?),/m.exec(server.welcome)![1]!, sizes);

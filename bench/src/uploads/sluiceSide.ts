@@ -2,14 +2,15 @@
  * Sluice with S3 as its store. Its data folder lies on the disk, so that the records pay for their commits.
  */
 import { execFileSync } from 'node:child_process';
-import { startOwnServer } from '../ownServer.js';
+import { startSluice as startServer } from '@sluice/testbed';
 import type { S3Access } from './s3Server.js';
 import type { UploadServer } from './side.js';
 
 const BUDGET_BYTES = 256 * 1_048_576;
 
 export async function startSluice({ s3 }: { s3: S3Access }): Promise<UploadServer> {
-  const { url, pid, welcome, stop } = await startOwnServer({
+  const { url, pid, welcome, stop } = await startServer({
+    SLUICE_LOG_LEVEL: 'error',
     SLUICE_ROLES: 'api,uploads,relay',
     SLUICE_UPLOAD_BUDGET_BYTES: String(BUDGET_BYTES),
     SLUICE_S3_BUCKET: s3.bucket,
@@ -23,7 +24,7 @@ export async function startSluice({ s3 }: { s3: S3Access }): Promise<UploadServe
     pid,
     redisPids: childrenOf(pid, 'redis-server'),
     chunks: { redisUrl: /^Chunks: (\S+?),/m.exec(welcome)![1]!, budgetBytes: BUDGET_BYTES },
-    stop,
+    stop: async () => void (await stop()),
   };
 }
 

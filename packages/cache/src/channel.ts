@@ -11,14 +11,15 @@ import { cacheErrors } from './errors.js';
 /** The part of a link that the cache uses. */
 export type Wire = Pick<RedisLink, 'call' | 'run'>;
 
-/** How long the link behind an abandoned call may go on. */
-const wireMs = 1_000;
+/** How long the link behind an abandoned call may go on, at least. */
+const shortestWireMs = 1_000;
 
 export class Channel {
   readonly #wire: Wire;
   readonly #breaker: Breaker;
   readonly #clock: Clock;
   readonly #patienceMs: number;
+  readonly #wireMs: number;
   readonly isCluster: boolean;
 
   constructor(wire: Wire, isCluster: boolean, breaker: Breaker, clock: Clock, patienceMs: number) {
@@ -27,12 +28,13 @@ export class Channel {
     this.#breaker = breaker;
     this.#clock = clock;
     this.#patienceMs = patienceMs;
+    this.#wireMs = Math.max(shortestWireMs, patienceMs);
   }
 
   /** One MGET. On a cluster keys are in many places: one GET each, all at once, of which each may fail by itself. */
   read(keys: string[]): Promise<(Buffer | null | Error)[]> {
     if (this.isCluster) return Promise.all(keys.map((key) => this.#readOne(key)));
-    const read = () => this.#wire.call('MGET', keys, { deadlineMs: wireMs });
+    const read = () => this.#wire.call('MGET', keys, { deadlineMs: this.#wireMs });
     return this.#ask('MGET', this.#patienceMs, read) as Promise<(Buffer | null)[]>;
   }
 
@@ -41,13 +43,13 @@ export class Channel {
     keys: { readonly [name in K]: string },
     args: { readonly [name in A]: ScriptArgument },
   ): Promise<unknown> {
-    const run = () => this.#wire.run(script, keys, args, { deadlineMs: wireMs });
+    const run = () => this.#wire.run(script, keys, args, { deadlineMs: this.#wireMs });
     return this.#ask(script.name, this.#patienceMs, run);
   }
 
   call(command: string, args: ScriptArgument[], patienceMs = this.#patienceMs): Promise<unknown> {
     return this.#ask(command, patienceMs, () =>
-      this.#wire.call(command, args, { deadlineMs: Math.max(wireMs, patienceMs) }),
+      this.#wire.call(command, args, { deadlineMs: Math.max(this.#wireMs, patienceMs) }),
     );
   }
 
@@ -57,7 +59,7 @@ export class Channel {
     const send = () =>
       Promise.all(
         calls.map((keys) =>
-          this.#wire.call('UNLINK', [...keys], { deadlineMs: Math.max(wireMs, patienceMs) }),
+          this.#wire.call('UNLINK', [...keys], { deadlineMs: Math.max(this.#wireMs, patienceMs) }),
         ),
       );
     await this.#within('UNLINK', patienceMs, send);
@@ -65,7 +67,7 @@ export class Channel {
 
   async #readOne(key: string): Promise<Buffer | null | Error> {
     try {
-      const read = () => this.#wire.call('GET', [key], { deadlineMs: wireMs });
+      const read = () => this.#wire.call('GET', [key], { deadlineMs: this.#wireMs });
       return (await this.#ask('GET', this.#patienceMs, read)) as Buffer | null;
     } catch (error) {
       return error as Error;

@@ -249,28 +249,35 @@ export class Flights<K> {
     const { clock, order } = this.#engine;
     const asOf = order.next();
     const startMs = clock.monotonicMs();
+    // Until the values are stored: when many are loaded at once, storing them takes its time too.
     const stopRenewing = this.#renew(boarded);
-    let values: readonly unknown[];
+    try {
+      const values = await this.#timeLoader(boarded, startMs);
+      const loadMs = clock.monotonicMs() - startMs;
+      await Promise.all(
+        boarded.map(async (one, index) => {
+          try {
+            await this.#endWell(one, values[index], loadMs, asOf);
+          } catch (error) {
+            await this.#endBadly(one, error);
+          }
+        }),
+      );
+    } finally {
+      stopRenewing();
+    }
+  }
+
+  async #timeLoader(boarded: readonly Boarded<K>[], startMs: number): Promise<readonly unknown[]> {
     try {
       this.#counts.loads += boarded.length;
-      values = await this.#callLoader(boarded.map(({ flight }) => flight.place.key));
+      return await this.#callLoader(boarded.map(({ flight }) => flight.place.key));
     } catch (error) {
       this.#counts.loadErrors += boarded.length;
       throw error;
     } finally {
-      stopRenewing();
-      this.#counts.loadMs += clock.monotonicMs() - startMs;
+      this.#counts.loadMs += this.#engine.clock.monotonicMs() - startMs;
     }
-    const loadMs = clock.monotonicMs() - startMs;
-    await Promise.all(
-      boarded.map(async (one, index) => {
-        try {
-          await this.#endWell(one, values[index], loadMs, asOf);
-        } catch (error) {
-          await this.#endBadly(one, error);
-        }
-      }),
-    );
   }
 
   async #callLoader(keys: readonly K[]): Promise<readonly unknown[]> {

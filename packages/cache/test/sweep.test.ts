@@ -202,7 +202,9 @@ test('a sweep whose replies are lost goes on, and values stay right', async (t) 
   t.after(() => proxy.stop());
   const prefix = bed.prefix();
   for (const command of ['SMEMBERS', 'ZPOPMIN', 'UNLINK', 'SREM']) {
-    const rows = new Rows(await bed.cache(t, { redis: proxy.url, leaseMs, prefix: `${prefix}${command}` }));
+    // Leases whose replies were lost with the connection are waited for.
+    const options = { redis: proxy.url, leaseMs: 2_000, patienceMs: 1_000, prefix: `${prefix}${command}` };
+    const rows = new Rows(await bed.cache(t, options));
     await fillAll(rows, `${prefix}${command}`);
     rows.version = 2;
     await rows.cache.invalidateGroup('all');

@@ -1,5 +1,5 @@
 /**
- * Sluice's own server for one test: the program that `npm start` runs, with the Redis servers and the PostgreSQL that it starts itself, in a
+ * Sluice's own server for one test or benchmark: the program that `npm start` runs, with the Redis servers and the PostgreSQL that it starts itself, in a
  * folder that goes with the test. It is started from what was compiled; the testbed depends on nothing of it.
  */
 import { once } from 'node:events';
@@ -12,11 +12,12 @@ const START_TIMEOUT_MS = 120_000;
 
 export interface SluiceServer {
   readonly url: string;
+  readonly pid: number;
   /** What it printed when it was ready: the addresses of its servers are in it. */
   readonly welcome: string;
   readonly folder: string;
   /** Ends it in good order; resolves with its exit code. */
-  stop(): Promise<number | null>;
+  stop: () => Promise<number | null>;
 }
 
 /** `settings` are those of the environment; a folder that is given is kept over a restart. */
@@ -36,6 +37,7 @@ export async function startSluice(settings: Record<string, string> = {}): Promis
   if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}: ${output}`);
   return {
     url: /runs at (\S+)/.exec(output)![1]!,
+    pid: child.pid!,
     welcome: output,
     folder,
     stop: async () => {
