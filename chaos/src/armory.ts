@@ -8,6 +8,7 @@ import type { Arms } from './arm.js';
 import type { Actor } from './cast.js';
 import { JournalReader, files } from './evidence.js';
 import type { FaultLine } from './evidence.js';
+import { endPoints } from './firePoints.js';
 import { findFailPoints } from './failPoints.js';
 import type { Random } from '@sluice/testbed/random';
 import type { GuardName } from './sabotage.js';
@@ -51,6 +52,8 @@ export class Armory {
   /** From then on nothing is armed, and nothing that is armed fires. */
   endAt(endMs: number): void {
     this.#endMs = endMs;
+    // Those that were armed on a tour do not know when it ends.
+    if (endMs <= Date.now()) endPoints(this.#file);
   }
 
   arm(actor: Actor): Arms {

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import type { FailAction } from '@sluice/base';
 import { JournalReader } from '../evidence.js';
 import type { FaultLine } from '../evidence.js';
+import { endPoints } from '../firePoints.js';
 import type { Random } from '@sluice/testbed/random';
 import type { Arms } from './arm.js';
 import { files } from './evidence.js';
@@ -52,6 +53,8 @@ export class Armory {
   /** From then on nothing is armed, and nothing that is armed fires. */
   endAt(endMs: number): void {
     this.#endMs = endMs;
+    // Those that were armed on a tour do not know when it ends.
+    if (endMs <= Date.now()) endPoints(this.#file);
   }
 
   /** For the server with this number, from 0. */
