@@ -93,16 +93,21 @@ test('examples name only commands and options that exist', () => {
   }
 });
 
-test('what the documentation shows exists, with its options', () => {
+test('what the documentation and the dashboard show exists, with its options', () => {
   const root = fileURLToPath(new URL('../../../../', import.meta.url));
   const guides = readdirSync(join(root, 'docs/guides')).map((name) => `docs/guides/${name}`);
   const [program, ...commands] = everyCommand();
   const known = new Map(commands.map((command) => [pathTo(command).join(' '), command]));
   let seen = 0;
-  for (const file of ['README.md', 'apps/cli/README.md', ...guides]) {
+  const pages = ['settings/keys.tsx', 'signIn.tsx'].map((name) => `apps/dashboard/src/${name}`);
+  for (const file of ['README.md', 'apps/cli/README.md', ...guides, ...pages]) {
     const text = readFileSync(join(root, file), 'utf8');
-    // A line of a terminal, or a piece of a sentence, up to what is no word of the command.
-    for (const [, line] of text.matchAll(/(?:^\$ |^npx |`)sluice ([a-z][^`|#<>\n]*)/gm)) {
+    // A line of a terminal, or a piece of a sentence, up to what is no word of the command; on a page, a text in quotes.
+    const shown = pages.includes(file)
+      ? /"(?:npx )?sluice ([a-z][^"]*)"/g
+      : /(?:^\$ |^npx |`)sluice ([a-z][^`|#<>\n]*)/gm;
+    const before = seen;
+    for (const [, line] of text.matchAll(shown)) {
       const words = line!
         .replace(/'[^']*'/g, 'x')
         .trim()
@@ -115,6 +120,7 @@ test('what the documentation shows exists, with its options', () => {
       assert.ok(command.commands.length === 0 || words.length === 1, `${file}: sluice ${line}`);
       seen += 1;
     }
+    if (pages.includes(file)) assert.ok(seen > before, file);
   }
   assert.ok(seen > 80);
 });

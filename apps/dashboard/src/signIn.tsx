@@ -53,7 +53,7 @@ export function SignIn() {
             The key is exchanged for a cookie and not kept. No key yet? An admin makes one in the settings, or
             in a terminal:
           </p>
-          <Command text="sluice keys create --name you --role operator" />
+          <Command text="sluice keys create you --role operator" />
         </form>
       </section>
     </main>

@@ -26,7 +26,7 @@ export function Keys() {
         <Answered answer={keys}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty title="No keys" command="npx sluice keys create --name ops --role admin --tenant '*'">
+              <Empty title="No keys" command="npx sluice keys create ops --for '*' --role admin">
                 A key lets somebody in, as a viewer, an operator or an admin. “New key” makes one, and so does
                 a terminal:
               </Empty>
