@@ -13,6 +13,7 @@ import { redisErrors } from './errors.js';
 import type { Script, ScriptArgument } from './script.js';
 import { parseTarget, tlsOptions } from './target.js';
 import type { RedisTarget, TlsContents } from './target.js';
+import { UncopiedCommand } from './uncopied.js';
 
 /** How long a call may take in all, its repetitions included. */
 export const defaultDeadlineMs = 10_000;
@@ -41,6 +42,8 @@ export interface LinkOptions {
 
 export interface CallOptions {
   deadlineMs?: number;
+  /** Large buffers among the arguments are sent as they are instead of from a copy. They must never change, whatever becomes of the call. */
+  uncopied?: boolean;
 }
 
 type Reply = unknown;
@@ -105,7 +108,10 @@ export class RedisLink {
 
   /** One plain command. Only commands that are safe to repeat belong here. */
   async call(command: string, args: ScriptArgument[], options?: CallOptions): Promise<Reply> {
-    return this.#attemptUntil(command, options, () => this.#send(command, args));
+    const send = options?.uncopied
+      ? () => this.#sendUncopied(command, args)
+      : () => this.#send(command, args);
+    return this.#attemptUntil(command, options, send);
   }
 
   /** The same command on every master of a cluster, or on the one server. */
@@ -156,6 +162,10 @@ export class RedisLink {
 
   #send(command: string, args: ScriptArgument[]): Promise<Reply> {
     return (this.#client as Redis).callBuffer(command, ...args);
+  }
+
+  #sendUncopied(command: string, args: ScriptArgument[]): Promise<Reply> {
+    return (this.#client as Redis).sendCommand(new UncopiedCommand(command, args)) as Promise<Reply>;
   }
 
   async #attemptUntil(

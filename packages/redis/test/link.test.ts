@@ -339,3 +339,30 @@ test('replies are bytes', async (t) => {
   assert.deepEqual(await link.call('GET', ['bytes']), bytes);
   assert.deepEqual(await link.callEverywhere('GET', ['bytes']), [bytes]);
 });
+
+test('bytes that are sent without a copy arrive as they are, each call in its order', async (t) => {
+  const link = open(t);
+  const pieces = Array.from({ length: 20 }, (_, i) => Buffer.alloc(i * 100_001, i));
+  await Promise.all(
+    pieces.flatMap((bytes, i) => [
+      link.call('SET', [`large ${i}`, bytes, 'PX', 60_000], { uncopied: true }),
+      link.call('COPY', [`large ${i}`, `copy ${i}`]),
+      link.call('MSET', [`ä ${i}`, bytes, 'empty', Buffer.alloc(0), 'words', 'größe'], { uncopied: true }),
+    ]),
+  );
+  for (const [i, bytes] of pieces.entries())
+    for (const name of ['large', 'copy', 'ä'])
+      assert.ok(bytes.equals((await link.call('GET', [`${name} ${i}`])) as Buffer), `${name} ${i}`);
+  assert.deepEqual(await link.call('GET', ['empty']), Buffer.alloc(0));
+  assert.equal(String(await link.call('GET', ['words'])), 'größe');
+  assert.ok(Number(await link.call('PTTL', ['large 1'])) > 0);
+});
+
+test('bytes that are sent without a copy are sent again when their connection is cut', async (t) => {
+  const link = await openThroughProxy(t);
+  const bytes = Buffer.alloc(3_000_000, 7);
+  const setting = link.call('SET', ['cut', bytes], { uncopied: true });
+  proxy.cut();
+  await setting;
+  assert.ok(bytes.equals((await link.call('GET', ['cut'])) as Buffer));
+});

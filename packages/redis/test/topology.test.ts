@@ -66,6 +66,23 @@ describe('a cluster', () => {
     assert.equal(Number(await link.call('GET', [keys[0]!])), sum);
   });
 
+  test('bytes that are sent without a copy go where their key lives, also while its slot moves', async (t) => {
+    const link = open(t, cluster.url);
+    const slot = await cluster.slotOf(keys[0]!);
+    const set = (byte: number) =>
+      Promise.all(
+        keys.map((key) => link.call('SET', [key, Buffer.alloc(200_000, byte)], { uncopied: true })),
+      );
+    await set(1);
+    const moving = cluster.moveSlots(slot, slot, cluster.nodes[1]!);
+    for (let byte = 2; byte < 20; byte++) await set(byte);
+    await moving;
+    await set(20);
+    for (const key of keys) assert.deepEqual(await link.call('GET', [key]), Buffer.alloc(200_000, 20));
+    await link.call('SET', [keys[0]!, 0]);
+    await cluster.moveSlots(slot, slot, cluster.nodes[0]!);
+  });
+
   test('a node whose connection hangs holds up nobody else, and its connection is replaced', async (t) => {
     const [, , hanging] = cluster.nodes as [unknown, unknown, (typeof cluster.nodes)[0]];
     const proxy = await startProxy(hanging.port);

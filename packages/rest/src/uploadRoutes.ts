@@ -2,7 +2,7 @@
 import { checkScope, checkType, limitsOf } from '@sluice/access';
 import { isSluiceError } from '@sluice/base';
 import { checkName, checkPath, type UploadResult } from '@sluice/records';
-import { isUploadId, uploadErrors } from '@sluice/upload';
+import { isUploadId, uploadErrors, type State } from '@sluice/upload';
 import { bodyOf } from './body.js';
 import { restErrors } from './errors.js';
 import { locationOf } from './location.js';
@@ -96,9 +96,9 @@ export const uploadRoutes: Route[] = [
       const number = chunkNumber(params['number']!);
       const length = needLength(request);
       const digest = contentDigest(request.headers);
-      const id = await ownUpload(call);
+      const upload = await ownUpload(call);
       const address = { number, last: query['last'] === 'true' };
-      return receipt(call, await parts.uploads.receive(id, address, bodyOf(request), length, digest));
+      return receipt(call, await parts.uploads.receive(upload, address, bodyOf(request), length, digest));
     },
   },
   {
@@ -121,8 +121,8 @@ export const uploadRoutes: Route[] = [
       const length = needLength(request);
       const range = contentRange(request.headers['content-range'], length);
       const digest = contentDigest(request.headers);
-      const id = await ownUpload(call);
-      return receipt(call, await parts.uploads.receive(id, range, bodyOf(request), length, digest));
+      const upload = await ownUpload(call);
+      return receipt(call, await parts.uploads.receive(upload, range, bodyOf(request), length, digest));
     },
   },
   ...(['GET', 'HEAD'] as const).map((method): Route => ({
@@ -157,7 +157,7 @@ export const uploadRoutes: Route[] = [
     answers: '200 and the upload, which is completed as soon as all its bytes are stored',
     body: { type: ['object', 'null'], additionalProperties: false, properties: { size: count, sha256 } },
     handle: async (call) => {
-      const id = await ownUpload(call);
+      const { id } = await ownUpload(call);
       const body = (call.request.body ?? {}) as { size?: number; sha256?: string };
       const { size, ...digest } = body;
       const before = await call.parts.uploads.status(id);
@@ -178,7 +178,7 @@ export const uploadRoutes: Route[] = [
     summary: 'Progress as server-sent events: a snapshot, then numbered updates. Last-Event-ID resumes.',
     answers: '200 text/event-stream; ends after the end of the upload',
     headers: { 'Last-Event-ID': 'Where to go on.' },
-    handle: async (call) => streamProgress(call, await ownUpload(call)),
+    handle: async (call) => streamProgress(call, (await ownUpload(call)).id),
   },
   {
     method: 'DELETE',
@@ -189,7 +189,7 @@ export const uploadRoutes: Route[] = [
     audit: 'upload.cancel',
     summary: 'Cancel an upload; what it left is removed.',
     answers: '200 and the upload',
-    handle: async (call) => call.parts.uploads.cancel(await ownUpload(call)),
+    handle: async (call) => call.parts.uploads.cancel((await ownUpload(call)).id),
   },
 ];
 
@@ -202,11 +202,11 @@ function endOf(missing: [number, number | null][]): number {
   return open![0];
 }
 
-/** The id, if the upload is the asking tenant's and its token covers it. To others it does not exist. */
-async function ownUpload({ params, principal, parts }: Call): Promise<string> {
+/** The upload, if it is the asking tenant's and its token covers it. To others it does not exist. */
+async function ownUpload({ params, principal, parts }: Call): Promise<State> {
   const state = await parts.uploads.owned(params['id']!, principal.tenant);
   checkScope(principal, state.drive, state.path);
-  return state.id;
+  return state;
 }
 
 /** Long after its end the state of an upload is gone from Redis; the records still know what came of it. */

@@ -1,14 +1,17 @@
 #!lua
 -- admit.lua: may so many bytes come into the chunks Redis for this upload? They are paid for here, before the first one is
 -- sent. An upload first reserves room for one part. Bytes of its lowest unfinished part always find room there: what lies
--- further ahead may only use what that part does not need.
+-- further ahead may only use what that part does not need. A chunk that is known by its name is not paid for: what is known of it
+-- is the answer.
 -- KEYS state HASH, parts HASH, fill HASH, attempts HASH, budget HASH
 -- KEYS chunks HASH, held ZSET, window HASH, progress STREAM, attention ZSET
--- ARGV id, attempt, offset, bytes, price, frames, budgetBytes, uploadBytes, attemptMs
+-- ARGV id, name, attempt, offset, bytes, price, frames, budgetBytes, uploadBytes, attemptMs
 -- Returns 'OK' (also when this attempt has paid before), 'WAIT' (the lowest part will have room soon), 'FULL' (no room for another
--- upload), 'BUSY' (no room for what lies so far ahead), 'ENDED' or 'GONE'
+-- upload), 'BUSY' (no room for what lies so far ahead), 'ENDED' or 'GONE'; or {'KNOWN', record of the chunk}
 local upload = read_state()
 if not upload then return 'GONE' end
+local record = name ~= '' and redis.call('HGET', chunks, name)
+if record then return { 'KNOWN', record } end
 if not is_open(upload) then return 'ENDED' end
 local now = now_ms()
 local need = tonumber(price)

@@ -16,6 +16,8 @@ export type Source = AsyncIterable<Uint8Array>;
 interface Taker {
   /** How many it still wants; never 0. */
   most: number;
+  /** Whether every piece is shown to the observer. */
+  observed: boolean;
   /** Takes some; returns how many more it wants. */
   take(bytes: Buffer): number;
   /** There are no more. */
@@ -65,6 +67,7 @@ export class BodyReader {
     return new Promise((resolve, reject) => {
       this.#ask({
         most,
+        observed: true,
         take: (bytes) => {
           resolve(bytes);
           return 0;
@@ -75,21 +78,31 @@ export class BodyReader {
     });
   }
 
-  /** Exactly so many bytes as one buffer. */
+  /**
+   * Exactly so many bytes as one buffer, which nobody else writes to. It is observed as a whole: whoever keeps what it observes
+   * keeps this buffer and not each of the pieces that came.
+   */
   async take(length: number): Promise<Buffer> {
-    const buffer = Buffer.allocUnsafe(length);
-    const got = await this.fill(buffer);
+    const buffer = Buffer.allocUnsafeSlow(length);
+    bytesPassed(length);
+    const got = await this.#fill(buffer, false);
+    if (got > 0) this.#observer?.(buffer.subarray(0, got));
     if (got < length) throw uploadErrors.BODY_TRUNCATED({ wanted: length, got });
     return buffer;
   }
 
   /** Fills the buffer as far as the body goes; returns how far that was. */
   fill(buffer: Buffer): Promise<number> {
+    return this.#fill(buffer, true);
+  }
+
+  #fill(buffer: Buffer, observed: boolean): Promise<number> {
     let at = 0;
     if (buffer.length === 0) return Promise.resolve(at);
     return new Promise((resolve, reject) => {
       this.#ask({
         most: buffer.length,
+        observed,
         take: (bytes) => {
           bytes.copy(buffer, at);
           at += bytes.length;
@@ -166,7 +179,7 @@ export class BodyReader {
       this.#rest = bytes === this.#rest ? undefined : this.#rest.subarray(most);
       this.read += bytes.length;
       bytesPassed(bytes.length);
-      this.#observer?.(bytes);
+      if (taker.observed) this.#observer?.(bytes);
       taker.most = taker.take(bytes);
       if (taker.most === 0) this.#taker = undefined;
     }

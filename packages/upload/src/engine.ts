@@ -52,6 +52,8 @@ export interface Settings {
   windowChunks: number;
   /** Memory for parts on their way through this process. */
   partMemoryBytes: number;
+  /** Frames that this process keeps in its memory until their part is written, a mebibyte each. */
+  recentFrames: number;
   /** Files up to this size that come in one request are taken into memory and stored at once. */
   wholeBytes: number;
 }

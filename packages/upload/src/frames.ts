@@ -3,11 +3,12 @@
 // expires soon unless the attempt is extended; then it stays as long as somebody looks after the upload.
 //
 // While Redis answers with a frame it has it twice: as the value, and as the reply on the connection. Only a few are read at once,
-// so that the memory of Redis can be promised.
+// so that the memory of Redis can be promised. Most need not be read at all (`recentFrames.ts`).
 import { isSluiceError } from '@sluice/base';
 import type { RedisLink } from '@sluice/redis';
 import { uploadErrors } from './errors.js';
 import { frameKey } from './keys.js';
+import { RecentFrames, type Slot } from './recentFrames.js';
 
 export const frameBytes = 1_048_576;
 const unlinkAtOnce = 256;
@@ -23,20 +24,22 @@ export class Frames {
   readonly #keepMs: number;
   #reading = 0;
   readonly #waiting: (() => void)[] = [];
+  readonly #recent: RecentFrames;
 
-  constructor(link: RedisLink, prefix: string, attemptMs: number, keepMs: number) {
+  constructor(link: RedisLink, prefix: string, attemptMs: number, keepMs: number, recentFrames: number) {
+    this.#recent = new RecentFrames(recentFrames, frameBytes);
     this.#link = link;
     this.#prefix = prefix;
     this.#attemptMs = attemptMs;
     this.#keepMs = keepMs;
   }
 
+  /** The bytes must not change from now on. */
   async put(id: string, attempt: string, number: number, bytes: Buffer): Promise<void> {
+    const key = frameKey(this.#prefix, id, attempt, number);
     try {
-      await this.#link.call('SET', [
-        frameKey(this.#prefix, id, attempt, number),
-        ...[bytes, 'PX', this.#attemptMs],
-      ]);
+      await this.#link.call('SET', [key, bytes, 'PX', this.#attemptMs], { uncopied: true });
+      this.#recent.remember(key, bytes);
     } catch (error) {
       // It was paid for, but frames that were given back may not be gone yet: their process died in between.
       if (isSluiceError(error, 'REDIS_FULL'))
@@ -70,6 +73,15 @@ export class Frames {
     }
   }
 
+  /** The frame, if it is still in the memory of this process. It is the caller's then, until it is released. */
+  takeRecent(id: string, attempt: string, number: number): Slot | undefined {
+    return this.#recent.take(frameKey(this.#prefix, id, attempt, number));
+  }
+
+  releaseRecent(slot: Slot, unread: boolean): void {
+    this.#recent.release(slot, unread);
+  }
+
   #turn(): Promise<void> | void {
     if (this.#reading === readsAtOnce) return new Promise((resolve) => this.#waiting.push(resolve));
     this.#reading++;
@@ -88,11 +100,11 @@ export class Frames {
 
   async drop(id: string, attempt: string, count: number): Promise<void> {
     for (let from = 0; from < count; from += unlinkAtOnce) {
-      const numbers = Array.from({ length: Math.min(unlinkAtOnce, count - from) }, (_, i) => from + i);
-      await this.#link.call(
-        'UNLINK',
-        numbers.map((number) => frameKey(this.#prefix, id, attempt, number)),
+      const keys = Array.from({ length: Math.min(unlinkAtOnce, count - from) }, (_, i) =>
+        frameKey(this.#prefix, id, attempt, from + i),
       );
+      for (const key of keys) this.#recent.forget(key);
+      await this.#link.call('UNLINK', keys);
     }
   }
 

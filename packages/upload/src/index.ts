@@ -9,7 +9,7 @@ export { parseDigest } from './digest.js';
 export type { Algorithm, Digest } from './digest.js';
 export type { Receipt } from './receive.js';
 export type { Progress } from './progress.js';
-export type { Range, Result, Status } from './state.js';
+export type { Range, Result, State, Status, UploadRef } from './state.js';
 export type { UploadView } from './status.js';
 export type { StoredFile } from './whole.js';
 export { isUploadId } from './keys.js';

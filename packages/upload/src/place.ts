@@ -37,6 +37,9 @@ export interface Placing {
   wholeFrames?: () => { placed: Placed; crc64: bigint; bytes: number } | undefined;
 }
 
+/** A piece, and for one that learns its place only when it is committed, where it will probably be. */
+type BufferedPiece = Piece & { admitAt?: number };
+
 export class Placement {
   readonly #engine: Engine;
   readonly #state: State;
@@ -44,6 +47,8 @@ export class Placement {
   readonly #store: ObjectStore;
   /** Attempts in Redis with the number of their frames. */
   readonly #attempts = new Map<string, number>();
+  /** The attempts of pieces that have been admitted. */
+  readonly #admitted = new Map<Piece, string>();
   /** Objects that hold a whole file, each under a key of its own. */
   readonly #objects = new Set<string>();
 
@@ -54,7 +59,15 @@ export class Placement {
     this.#store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
   }
 
-  async place(piece: Piece & { admitAt?: number }): Promise<Placing> {
+  /** Makes room for a piece that will be buffered, unless its chunk is known: then returns what is known of it. */
+  async admit(piece: BufferedPiece, name: string): Promise<string | undefined> {
+    const attempt = newAttempt();
+    const record = await this.#admit(piece, attempt, name);
+    if (record === undefined) this.#admitted.set(piece, attempt);
+    return record;
+  }
+
+  async place(piece: BufferedPiece): Promise<Placing> {
     if (!piece.whole) return this.#toFrames(piece);
     const placing = await this.#toStore(piece);
     const placed = placing.placed.catch((error: unknown) =>
@@ -64,19 +77,20 @@ export class Placement {
     return { ...placing, placed };
   }
 
-  /** What was committed is the only copy now: it stays. */
-  async keep(placed: Placed[]): Promise<void> {
+  /**
+   * What was committed is the only copy now: it stays. Nobody waits for that, because it is committed whatever comes of it, and whoever
+   * looks after the upload keeps the frames if we cannot.
+   */
+  keep(placed: Placed[]): void {
     const { frames } = this.#engine;
     const { id } = this.#state;
-    const kept = placed.flatMap((piece) => {
+    for (const piece of placed) {
       if (piece[0] === 'p') this.#objects.delete(piece[6]);
       const count = piece[0] === 'f' ? this.#attempts.get(piece[3]) : undefined;
-      if (piece[0] === 'p' || count === undefined) return [];
+      if (piece[0] === 'p' || count === undefined) continue;
       this.#attempts.delete(piece[3]);
-      return [frames.keep(id, piece[3], count, true)];
-    });
-    // Committed it is; whoever looks after the upload keeps them if we cannot.
-    await Promise.allSettled(kept);
+      frames.keep(id, piece[3], count, true).catch(() => {});
+    }
   }
 
   /**
@@ -170,15 +184,17 @@ export class Placement {
     return { read, sent, crc64: () => crc64 };
   }
 
-  async #toFrames({ offset, length, admitAt = offset }: Piece & { admitAt?: number }): Promise<Placing> {
-    const attempt = randomBytes(9).toString('base64url');
+  async #toFrames(piece: BufferedPiece): Promise<Placing> {
+    const { offset, length } = piece;
+    const admitted = this.#admitted.get(piece);
+    const attempt = admitted ?? newAttempt();
     const { frames, settings } = this.#engine;
     const { id } = this.#state;
     let crc64 = 0n;
     const there = { frames: 0, crc64: 0n };
     const placedAs = (bytes: number): Placed => ['f', offset < 0 ? '' : offset, bytes, attempt, frameBytes];
     const placing = async (): Promise<Placed> => {
-      if (length > 0) await this.#admit(attempt, admitAt, length);
+      if (length > 0 && admitted === undefined) await this.#admit(piece, attempt, '');
       // A body may take as long as it likes.
       const extending = setInterval(() => {
         void Promise.allSettled([
@@ -222,7 +238,8 @@ export class Placement {
   }
 
   /** Pays for the bytes before the first one is sent. */
-  async #admit(attempt: string, offset: number, length: number): Promise<void> {
+  async #admit(piece: BufferedPiece, attempt: string, name: string): Promise<string | undefined> {
+    const { length, admitAt: offset = piece.offset } = piece;
     const { settings } = this.#engine;
     const { id } = this.#state;
     const frames = Math.ceil(length / frameBytes);
@@ -230,11 +247,12 @@ export class Placement {
     const { budgetBytes, uploadBytes } = budgetOf(this.#engine);
     if (price > uploadBytes)
       throw uploadErrors.CHUNK_TOO_LARGE({ length, limit: Math.floor(uploadBytes / 1.25) - 1_024 });
-    const args = { id, attempt, offset: offset < 0 ? '' : offset, bytes: length, price, frames };
+    const args = { id, name, attempt, offset: offset < 0 ? '' : offset, bytes: length, price, frames };
     const limits = { budgetBytes, uploadBytes, attemptMs: settings.attemptMs };
     let word: string | undefined;
+    let record: string | undefined;
     const askForRoom = async (): Promise<boolean> => {
-      [word] = await runScript(this.#engine, 'admit', id, { ...args, ...limits });
+      [word, record] = await runScript(this.#engine, 'admit', id, { ...args, ...limits });
       return word !== 'FULL';
     };
     const began = performance.now();
@@ -243,8 +261,9 @@ export class Placement {
         await this.#engine.roomLines.wait(partitionOf(id) ?? 0, askForRoom, () => this.#body.isBroken);
       if (word === 'OK') {
         this.#attempts.set(attempt, frames);
-        return;
+        return undefined;
       }
+      if (word === 'KNOWN') return record;
       if (word === 'GONE') throw uploadErrors.UPLOAD_NOT_FOUND({ id });
       if (word === 'ENDED') throw uploadErrors.UPLOAD_ENDED({ id, state: 'ended' });
       if (word === 'BUSY' || word === 'FULL' || performance.now() > began + lowestWaitMs) {
@@ -259,6 +278,10 @@ export class Placement {
       await pause(waitPauseMs);
     }
   }
+}
+
+function newAttempt(): string {
+  return randomBytes(9).toString('base64url');
 }
 
 /** The multipart upload of the store, made when its first part comes. Two who make one at once keep the first. */

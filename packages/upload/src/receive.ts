@@ -24,7 +24,7 @@ import type { Passage } from './hashes.js';
 import { tellUploading } from './nodeStatus.js';
 import { crcOfBody, Placement, type Placed, type Placing } from './place.js';
 import { claimRoom } from './quota.js';
-import { readState, type State } from './state.js';
+import { readState, stateOf, type State, type UploadRef } from './state.js';
 import { ask, askFor } from './work.js';
 import { dropFrames } from './writePart.js';
 
@@ -39,15 +39,15 @@ const piecesUnderWay = 3;
 
 export async function receive(
   engine: Engine,
-  id: string,
+  upload: UploadRef,
   address: ChunkAddress,
   source: Source,
   length: number,
   digest?: Digest,
 ): Promise<Receipt> {
   const began = performance.now();
-  const state = await readState(engine, id);
-  if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
+  const state = await stateOf(engine, upload);
+  const { id } = state;
   if (!isOpen(state) && state.status !== 'COMPLETING') return replay(state);
   const { windowChunks, preferredPartBytes } = engine.settings;
   const window = { chunks: windowChunks, chunkBytes: preferredPartBytes };
@@ -92,17 +92,24 @@ async function take(
   declared: Declared | undefined,
   passage: Passage | undefined,
 ): Promise<Receipt> {
-  const known = await knownChunk(engine, state.id, chunk.name);
+  const { number, length } = chunk;
+  const countsByPieces = number === undefined && !declared;
+  const [only, ...others] = piecesOf(state, chunk, undefined);
+  const isBuffered =
+    isOpen(state) && only && others.length === 0 && !only.whole && length > 0 && !countsByPieces;
+  // Of a chunk that can only be buffered one script says whether it is known, and makes room for it if not.
+  const known = isBuffered
+    ? decodeKnown(await placement.admit(only, chunk.name))
+    : await knownChunk(engine, state.id, chunk.name);
   if (known && 'crc64' in known) {
     const crc64 = await crcOfBody(body, chunk.length);
     declared?.verify(crc64);
     return compare(engine, state, chunk, known, crc64);
   }
   if (state.status === 'COMPLETING') return replay(state);
-  const { number, length } = chunk;
-  const pieces = piecesOf(state, chunk, known?.lostAt);
+  const pieces = isBuffered && !known ? [only] : piecesOf(state, chunk, known?.lostAt);
   await refuseStored(engine, state, chunk, pieces);
-  if (number === undefined && !declared && pieces.length > 0) {
+  if (countsByPieces && pieces.length > 0) {
     const small = inBufferable(pieces, engine.settings.preferredPartBytes);
     return takeEach(engine, state, chunk, small, body, placement, passage);
   }
@@ -215,7 +222,7 @@ async function commit(
   failPoint('receive.committed');
   const [word, received, stored, allStored, ...more] = answer;
   if (word !== 'OK') return refused(engine, state, chunk, word!, placement);
-  await placement.keep(placed);
+  placement.keep(placed);
   engine.metrics.chunkCommitted();
   // Numbers are parts that are ready; what has a space in it are frames that nobody needs.
   const ready = more.filter((item) => !item.includes(' '));
@@ -300,17 +307,17 @@ async function refuseStored(engine: Engine, { id }: State, chunk: Chunk, pieces:
   if (isSent && !isCompared) throw uploadErrors.RANGE_OVERLAPS({ chunk: nameOf(chunk) });
 }
 
-type Known = { length: number; crc64: bigint } | { lostAt: number };
+type Known = ({ length: number; crc64: bigint } | { lostAt: number }) & { lostAt?: number };
+
+async function knownChunk(engine: Engine, id: string, name: string): Promise<Known | undefined> {
+  const record = (await engine.redis.call('HGET', [keysFor(engine, id)!.chunks, name])) as Buffer | null;
+  return decodeKnown(record === null ? undefined : String(record));
+}
 
 /** What the records say of a chunk that was committed before: "length crc64 offset", or "lost length offset crc64". */
-async function knownChunk(
-  engine: Engine,
-  id: string,
-  name: string,
-): Promise<(Known & { lostAt?: number }) | undefined> {
-  const record = (await engine.redis.call('HGET', [keysFor(engine, id)!.chunks, name])) as Buffer | null;
-  const [length, crc64, offset] = record === null ? [] : String(record).split(' ');
-  if (length === undefined) return undefined;
+function decodeKnown(record: string | undefined): Known | undefined {
+  if (record === undefined) return undefined;
+  const [length, crc64, offset] = record.split(' ');
   if (length === 'lost') return { lostAt: Number(offset) };
   return { length: Number(length), crc64: BigInt(`0x${crc64}`) };
 }

@@ -16,7 +16,7 @@ export const scripts = {
     'admit',
     ['state', 'parts', 'fill', 'attempts', 'budget', 'chunks', 'held', 'window', 'progress', 'attention'],
     [
-      ...(['id', 'attempt', 'offset', 'bytes', 'price', 'frames'] as const),
+      ...(['id', 'name', 'attempt', 'offset', 'bytes', 'price', 'frames'] as const),
       ...(['budgetBytes', 'uploadBytes', 'attemptMs'] as const),
     ],
     shared,

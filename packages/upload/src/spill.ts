@@ -29,9 +29,11 @@ export async function spill(
     // What arrived is what must be staged; the store refuses anything else.
     const crc64 = await receivedCrc64(engine, id, run);
     await store.put(key, body, { signal, ...(crc64 !== undefined && { crc64 }) }).catch(async (error) => {
+      bytes.end(false);
       await bytes.giveUpLost();
       throw error;
     });
+    bytes.end(true);
     failPoint('spill.staged');
     const [word, ...freed] = await runScript(engine, 'spilled', id, {
       id,

@@ -3,6 +3,7 @@
 import { combineCrc64 } from '@sluice/store';
 import type { Engine } from './engine.js';
 import { keysFor } from './engine.js';
+import { uploadErrors } from './errors.js';
 import { partNumbered, type PartPlan } from './plan.js';
 
 export type Status =
@@ -71,6 +72,17 @@ export async function readState(engine: Engine, id: string): Promise<State | und
   if (!keys) return undefined;
   const flat = await engine.redis.call('HGETALL', [keys.state]);
   return decodeState(id, fieldsOf(flat));
+}
+
+/** An upload by its id, or by its state where that has just been read. */
+export type UploadRef = string | State;
+
+/** Throws UPLOAD_NOT_FOUND if there is none. */
+export async function stateOf(engine: Engine, upload: UploadRef): Promise<State> {
+  if (typeof upload !== 'string') return upload;
+  const state = await readState(engine, upload);
+  if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id: upload });
+  return state;
 }
 
 /** Whatever shape the reply of HGETALL has: pairs in a list, a map or an object. */

@@ -1,7 +1,8 @@
 // What an upload tells about itself, and what may still be said about it after it began.
 import { runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
-import { missingRanges, readState, type Range, type Result, type State, type Status } from './state.js';
+import { missingRanges, readState, stateOf } from './state.js';
+import type { Range, Result, State, Status, UploadRef } from './state.js';
 import { askFor } from './work.js';
 
 const listedRanges = 100;
@@ -29,10 +30,8 @@ export interface UploadView {
   result: Result | null;
 }
 
-export async function status(engine: Engine, id: string): Promise<UploadView> {
-  const state = await readState(engine, id);
-  if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
-  return viewOf(engine, state);
+export async function status(engine: Engine, upload: UploadRef): Promise<UploadView> {
+  return viewOf(engine, await stateOf(engine, upload));
 }
 
 export async function viewOf(engine: Engine, state: State): Promise<UploadView> {

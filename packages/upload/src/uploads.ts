@@ -22,7 +22,7 @@ import { PartMemory } from './partMemory.js';
 import { preferredPartBytes } from './plan.js';
 import { progressOf, ProgressHub, type Progress } from './progress.js';
 import { receive, type Receipt } from './receive.js';
-import { readState, type State } from './state.js';
+import { readState, stateOf, type State, type UploadRef } from './state.js';
 import { declare, status, viewOf, type UploadView } from './status.js';
 import { Caretaker } from './tend.js';
 import { storeFile, untilCompleted, type StoredFile } from './whole.js';
@@ -72,6 +72,8 @@ export const defaultSettings: Settings = {
   preferredPartBytes,
   windowChunks: 64,
   partMemoryBytes: 128 * 1_048_576,
+  // Two parts of a fast upload, and what is on its way.
+  recentFrames: 24,
   wholeBytes: preferredPartBytes,
 };
 
@@ -99,7 +101,13 @@ export class Uploads {
     this.#chunks = new RedisLink(options.chunksRedis ?? options.redis, { name: 'sluice-chunks' });
     this.#engine = {
       redis,
-      frames: new Frames(this.#chunks, settings.prefix, settings.attemptMs, frameKeepMs),
+      frames: new Frames(
+        this.#chunks,
+        settings.prefix,
+        settings.attemptMs,
+        frameKeepMs,
+        settings.recentFrames,
+      ),
       records: options.records,
       queue: new Queue<UploadJob>('uploads', {
         redis: options.redis,
@@ -154,13 +162,13 @@ export class Uploads {
   }
 
   receive(
-    id: string,
+    upload: UploadRef,
     address: ChunkAddress,
     source: Source,
     length: number,
     digest?: Digest,
   ): Promise<Receipt> {
-    return receive(this.#engine, id, address, source, length, digest);
+    return receive(this.#engine, upload, address, source, length, digest);
   }
 
   /** A whole file in one call; resolves when it is stored, verified and recorded. */
@@ -168,8 +176,8 @@ export class Uploads {
     return storeFile(this.#engine, upload, source, length);
   }
 
-  status(id: string): Promise<UploadView> {
-    return status(this.#engine, id);
+  status(upload: UploadRef): Promise<UploadView> {
+    return status(this.#engine, upload);
   }
 
   /** Whose upload it is; throws UPLOAD_NOT_FOUND for everybody else's. */
@@ -201,8 +209,7 @@ export class Uploads {
     listener: (progress: Progress) => void,
     after?: number,
   ): Promise<{ snapshot: Progress; stop: () => void }> {
-    const state = await readState(this.#engine, id);
-    if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
+    const state = await stateOf(this.#engine, id);
     const { sequence, receivedBytes, storedBytes, size } = state;
     const snapshot = progressOf(sequence, state.status, receivedBytes, storedBytes, size ?? null);
     return { snapshot, stop: this.#progress.watch(id, after ?? sequence, listener) };

@@ -11,6 +11,7 @@ import { frameBytes } from './frames.js';
 import { ensureMultipart, forgetMultipart } from './place.js';
 import { partNumbered } from './plan.js';
 import { hex } from './receive.js';
+import type { Slot } from './recentFrames.js';
 import { readExtents, readState, receivedCrc64, type Extent, type State } from './state.js';
 import { ask } from './work.js';
 
@@ -29,19 +30,16 @@ export async function writePart(
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
   const began = performance.now();
   const received = await receivedCrc64(engine, id, extents);
-  const bytes = new PartBytes(
-    engine,
-    id,
-    store,
-    extents,
-    received === undefined || !store.capabilities.crc64,
-  );
+  const bytes = new PartBytes(engine, id, store, extents, received === undefined);
   const { etag, crc64, key } = await send(engine, state, store, index, size, bytes, received, signal).catch(
     async (error: unknown) => {
+      bytes.end(false);
       await bytes.giveUpLost();
+      if (isSluiceError(error, 'BODY_CHECKSUM')) await loseChanged(engine, id, store, extents);
       return forgetMultipart(engine, state, error);
     },
   );
+  bytes.end(true);
   engine.metrics.stored(performance.now() - began, size);
   failPoint('part.sent');
   const [word, allStored, ...freed] = await runScript(engine, 'stored', id, {
@@ -76,24 +74,30 @@ async function send(
   const { contentType, objectKey } = state;
   const key = index === 0 && size === state.size ? `${objectKey}-${randomBytes(8).toString('hex')}` : '';
   const body = { stream: Readable.from(bytes.read(), { objectMode: false }), length: size };
+  // What arrived is what must be stored; the store refuses anything else.
+  const options = { signal, ...(received !== undefined && { crc64: received }) };
   const stored =
     key === ''
-      ? await store.putPart(await ensureMultipart(engine, state, store), index + 1, body, { signal })
-      : await store.put(key, body, { ...(contentType !== undefined && { contentType }), signal });
+      ? await store.putPart(await ensureMultipart(engine, state, store), index + 1, body, options)
+      : await store.put(key, body, { ...(contentType !== undefined && { contentType }), ...options });
   const crc64 = received ?? bytes.crc64;
-  const there = stored.crc64 ?? bytes.crc64;
+  const there = stored.crc64 ?? crc64;
   if (there !== crc64)
     throw uploadErrors.STORE_DIFFERS({ what: `part ${index + 1}`, store: hex(there), sent: hex(crc64) });
   return { etag: stored.etag, crc64, key };
 }
 
-/** The bytes of some extents in their order, one frame in memory at a time and the next one on its way. */
+/**
+ * The bytes of some extents in their order, one frame in memory at a time and the next one on its way. Frames that this process still
+ * has are lent to the reader, until `end` says that it has read them.
+ */
 export class PartBytes {
   readonly #engine: Engine;
   readonly #id: string;
   readonly #store: ObjectStore;
   readonly #extents: Extent[];
   readonly #sums: boolean;
+  readonly #lent: Slot[] = [];
   /** Of what was read, if it is summed up. */
   crc64 = 0n;
   /** The attempt whose frames are gone, if reading failed because of that. */
@@ -114,6 +118,11 @@ export class PartBytes {
     throw uploadErrors.CHUNKS_LOST();
   }
 
+  /** `isRead` when whoever got the bytes is certainly done with them: it may repeat itself, or have been cut off in the middle. */
+  end(isRead: boolean): void {
+    for (const slot of this.#lent.splice(0)) this.#engine.frames.releaseRecent(slot, isRead);
+  }
+
   async *read(): AsyncGenerator<Buffer> {
     for (const extent of this.#extents) {
       const pieces = extent.staged === undefined ? this.#frames(extent) : this.#staged(extent);
@@ -125,10 +134,15 @@ export class PartBytes {
   }
 
   async *#frames({ attempt, start, length }: Extent): AsyncGenerator<Buffer> {
-    const fetch = (at: number): Promise<Buffer | undefined> => {
+    const { frames } = this.#engine;
+    const fetch = async (at: number): Promise<Buffer | undefined> => {
       const from = at % frameBytes;
       const size = Math.min(frameBytes - from, start + length - at);
-      return this.#engine.frames.get(this.#id, attempt!, Math.floor(at / frameBytes), from, size);
+      const number = Math.floor(at / frameBytes);
+      const recent = frames.takeRecent(this.#id, attempt!, number);
+      if (!recent) return frames.get(this.#id, attempt!, number, from, size);
+      this.#lent.push(recent);
+      return recent.bytes.subarray(from, from + size);
     };
     const stop = start + length;
     let next: Promise<Buffer | undefined> | undefined = fetch(start);
@@ -197,6 +211,19 @@ export async function loseVanished(engine: Engine, id: string, sources: string[]
     await dropFrames(engine, id, freed);
   }
   return sources.length > 0;
+}
+
+/** What was sent to the store is not what had arrived: frames that have changed in Redis are as good as gone. */
+async function loseChanged(engine: Engine, id: string, store: ObjectStore, extents: Extent[]): Promise<void> {
+  const changed: string[] = [];
+  for (const extent of extents) {
+    const received = await receivedCrc64(engine, id, [extent]);
+    const bytes = new PartBytes(engine, id, store, [extent], true);
+    for await (const piece of bytes.read()) void piece;
+    bytes.end(true);
+    if (extent.attempt !== undefined && bytes.crc64 !== received) changed.push(extent.attempt);
+  }
+  if (await loseVanished(engine, id, changed)) throw uploadErrors.CHUNKS_LOST();
 }
 
 /** `freed` as the scripts say it: attempt and number of frames. What is not dropped now is dropped by whoever looks. */

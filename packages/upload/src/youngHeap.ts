@@ -13,7 +13,7 @@ type Collect = (options: { type: 'minor' }) => void;
 let passedBytes = 0;
 let collect: Collect | undefined;
 
-/** So many bytes of bodies have been read by this process. */
+/** So many bytes were allocated for bodies by this process, and will soon be garbage. */
 export function bytesPassed(bytes: number): void {
   passedBytes += bytes;
   if (passedBytes < sweepEveryBytes) return;

@@ -54,6 +54,8 @@ export const quick: Partial<Settings> = {
   attemptMs: 3_000,
   leaseMs: 3_000,
   roomWaitMs: 0,
+  // So few that some frames come from memory and some from Redis.
+  recentFrames: 2,
   ...soon,
 };
 

@@ -56,6 +56,25 @@ test('frames that vanish become missing ranges, and sent again the file is whole
   await isWhole(service, 'f');
 });
 
+test('a frame that has changed in Redis is as good as gone, and sent again the file is whole', async (t) => {
+  const service = await startService(t, { settings: { ...settings, recentFrames: 0 } });
+  const { uploads, link } = service;
+  const { id } = await begin(uploads, 'f', { size });
+  await sendRange(uploads, id, bytes, 0, 500_000);
+  await sendRange(uploads, id, bytes, 500_000, 900_000);
+  const { frames } = await remainsOf(service);
+  await link.call('SETRANGE', [frames[0]!, 1_000, 'other bytes']);
+  await sendRange(uploads, id, bytes, 900_000, mebibyte);
+  await waitUntil('bytes are missing', async () => (await uploads.status(id)).receivedBytes < mebibyte);
+  const { missing } = await uploads.status(id);
+  assert.ok(
+    ['[[0,499999]', '[[500000,899999]'].some((range) => JSON.stringify(missing).startsWith(range)),
+    JSON.stringify(missing),
+  );
+  assert.equal((await sendMissing(uploads, id, bytes)).result!.sha256, sha256(bytes));
+  await isWhole(service, 'f');
+});
+
 test('a chunks Redis that forgets everything costs only what was buffered', async (t) => {
   const chunks = await startRedis({ appendonly: false });
   t.after(() => chunks.stop());
