@@ -1,4 +1,4 @@
-// A worker in a process of its own, which recover.test.ts stops, blocks and kills.
+// A worker in a process of its own, which tests stop, block and kill.
 import { Queue } from '../src/index.js';
 
 interface Settings {
