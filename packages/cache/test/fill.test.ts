@@ -95,13 +95,13 @@ test('the lease is renewed as long as the load goes on', async (t) => {
   const table = new Table();
   const prefix = bed.prefix();
   const open = async () => {
-    const cache = await bed.cache(t, { prefix, leaseMs: 300 });
+    const cache = await bed.cache(t, { prefix, leaseMs: 1_000 });
     return cache.open(
       defineCache({ name: 'row', key: (key: string) => key, load: (key) => table.read(key), ttlMs: 60_000 }),
     );
   };
   const [first, second] = [await open(), await open()];
-  table.hold = sleep(1_500);
+  table.hold = sleep(3_000);
   await Promise.all([first.get('a'), second.get('a')]);
   assert.equal(table.reads, 1);
 });

@@ -62,11 +62,14 @@ for (const { name, begin, end } of outages) {
     assert.ok(bypassed > 0);
     await end(redis);
     await eventually('it is closed again', () => cache.statistics().breaker === 'closed');
-    await rows.get('z');
-    const { loads } = rows.statistics();
-    await rows.get('z');
-    await rows.getMany(['z', 'z']);
-    assert.equal(rows.statistics().loads, loads, 'read from Redis');
+    // On a busy machine Redis may now and then be later than the patience, and the loader answers once more.
+    await eventually('what is there is read from Redis', async () => {
+      await rows.get('z');
+      const { loads } = rows.statistics();
+      await rows.get('z');
+      await rows.getMany(['z', 'z']);
+      return rows.statistics().loads === loads;
+    });
   });
 
   test(`an invalidation with Redis ${name} is kept, and applied before the value is read again`, async (t) => {
@@ -96,7 +99,7 @@ for (const { name, begin, end } of outages) {
     assert.equal((await rows.get('b')).version, 1);
     await eventually('it is closed again', () => cache.statistics().breaker === 'closed');
     assert.equal((await rows.get('c')).version, 0);
-    assert.equal(await rows.invalidate('a'), 'applied');
+    await eventually('Redis takes it again', async () => (await rows.invalidate('a')) === 'applied');
   });
 }
 

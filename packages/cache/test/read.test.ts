@@ -110,16 +110,18 @@ test('the envelope in Redis is JSON that can be read: v, expires, loadMs, gens',
   await rows.get('a');
   const stored = JSON.parse(String(await bed.redis.command('GET', `${prefix}:cache:value:{row:a}`))) as {
     expires: number;
+    loadMs: number;
   };
   assert.deepEqual(Object.keys(stored), ['v', 'expires', 'loadMs', 'gens']);
   const generation = await bed.redis.command('GET', `${prefix}:cache:generation:{all}`);
   assert.deepEqual(stored, {
     v: { key: 'a', version: 0 },
     expires: stored.expires,
-    loadMs: 0,
+    loadMs: stored.loadMs,
     gens: { all: generation },
   });
   assert.ok(Math.abs(stored.expires - (beforeMs + 60_000)) < 5_000);
+  assert.ok(stored.loadMs >= 0 && stored.loadMs < 5_000, `${stored.loadMs} ms`);
 });
 
 test('what is larger than 8 KB is compressed, and comes back as it was', async (t) => {
