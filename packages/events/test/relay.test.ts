@@ -275,7 +275,7 @@ test('start and stop may be repeated, and a sink that hangs does not hold up a s
   await waitUntil('it leads', () => hanging.leading);
   const began = performance.now();
   await hanging.stop(1_000).catch((error: unknown) => assert.ok(isSluiceError(error, 'STOP_TIMEOUT')));
-  assert.ok(performance.now() - began < 1_500);
+  assert.ok(performance.now() - began < 5_000);
   const next = new Relay({ records, sink: list });
   await next.start();
   t.after(() => next.stop());

@@ -76,12 +76,18 @@ async function setUp(t: TestContext): Promise<Stage> {
 
 test('with every answer lost once, the history is the same', async (t) => {
   const { roll, read, link } = await setUp(t);
-  const [plain, repeated] = [bed.prefix(), bed.prefix()];
-  await roll(link(), plain);
-  const twice = link();
-  twice.times = 2;
-  await roll(twice, repeated);
-  assert.deepEqual(await read(repeated), await read(plain));
+  const histories = async () => {
+    const [plain, repeated] = [bed.prefix(), bed.prefix()];
+    await roll(link(), plain);
+    const twice = link();
+    twice.times = 2;
+    await roll(twice, repeated);
+    return [await read(repeated), await read(plain)];
+  };
+  // A minute that ended meanwhile is in one history and not in the other: then both are written anew.
+  let [found, wanted] = await histories();
+  if (JSON.stringify(found) !== JSON.stringify(wanted)) [found, wanted] = await histories();
+  assert.deepEqual(found, wanted);
 });
 
 test('a writer that dies before or behind any of its calls leaves a history that the next one completes', async (t) => {

@@ -51,11 +51,11 @@ test('an idle upload expires and leaves nothing in Redis or in the store', async
 });
 
 test('an upload that goes on does not expire, however old it is', async (t) => {
-  const { uploads } = await startService(t, { settings: { ...quick, idleMs: 700 } });
+  const { uploads } = await startService(t, { settings: { ...quick, idleMs: 3_000 } });
   const { id } = await begin(uploads, 'f', { size: 500_000 });
   for (let at = 0; at < 500_000; at += 100_000) {
     await sendRange(uploads, id, bytes.subarray(0, 500_000), at, at + 100_000);
-    await pause(300);
+    await pause(800);
     await uploads.tend();
   }
   assert.equal((await ended(uploads, id)).state, 'COMPLETED');
