@@ -1,18 +1,22 @@
 /** Handlers for the tests: each writes what it does, line by line, to the file that its job names. */
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job } from '@sluice/queue';
 
-interface Errand {
+export interface Errand {
   file: string;
   text: string;
   takesMs?: number;
+  /** How long it takes when it has begun before; as long by default. */
+  againMs?: number;
 }
 
 async function write(job: Job): Promise<void> {
-  const { file, text, takesMs = 0 } = job.data as Errand;
-  appendFileSync(file, `${job.queue} begins ${text}\n`);
-  await sleep(takesMs, undefined, { signal: job.signal });
+  const { file, text, takesMs = 0, againMs = takesMs } = job.data as Errand;
+  const line = `${job.queue} begins ${text}\n`;
+  const hasBegun = existsSync(file) && readFileSync(file, 'utf8').includes(line);
+  appendFileSync(file, line);
+  await sleep(hasBegun ? againMs : takesMs, undefined, { signal: job.signal });
   appendFileSync(file, `${job.queue} ends ${text}\n`);
 }
 
