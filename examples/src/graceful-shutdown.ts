@@ -7,7 +7,7 @@ const films = new Queue<string>('films', { redis: process.argv[2] ?? 'redis://12
 films.work(
   async (job) => {
     console.log(`cutting ${job.data}`);
-    await sleep(500);
+    await sleep(2_000);
     console.log(`${job.data} is cut`);
   },
   { concurrency: 1 },

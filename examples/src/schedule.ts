@@ -5,7 +5,7 @@ import { Queue } from '@sluice/queue';
 const chores = new Queue<string>('chores', { redis: process.argv[2] ?? 'redis://127.0.0.1:6379' });
 
 await chores.schedules.set('backup', { cron: '30 2 * * *', timeZone: 'Europe/Berlin' }, 'back up');
-await chores.schedules.set('pulse', { everyMs: 100 }, 'still here', { unique: 'pulse', missed: 'skip' });
+await chores.schedules.set('pulse', { everyMs: 1_000 }, 'still here', { unique: 'pulse', missed: 'skip' });
 
 const worker = chores.work((job) => console.log(job.data));
 await once(worker, 'done');
