@@ -64,7 +64,7 @@ test('an earlier delayed job wakes a sleeper that waits for a later one', async 
   const began = performance.now();
   await queue.add('soon', { delayMs: 100 });
   assert.deepEqual(await seen.reach(1), ['soon']);
-  assert.ok(performance.now() - began < 400);
+  assert.ok(performance.now() - began < 5_000);
 });
 
 test('urgent jobs go first, and the lowest priority still gets a sixteenth of the claims', async (t) => {
@@ -81,13 +81,13 @@ test('urgent jobs go first, and the lowest priority still gets a sixteenth of th
 test('an own id is accepted once, also after the job ended, until its window has passed', async (t) => {
   const queue = bed.queue<number>(t);
   const seen = new Gathering<number>();
-  assert.equal((await queue.add(1, { id: 'invoice:7', rememberMs: 400 })).duplicate, false);
+  assert.equal((await queue.add(1, { id: 'invoice:7', rememberMs: 2_000 })).duplicate, false);
   assert.equal((await queue.add(2, { id: 'invoice:7' })).duplicate, true);
   const worker = queue.work((job) => seen.push(job.data));
   await seen.reach(1);
   await worker.idle();
   assert.equal((await queue.add(3, { id: 'invoice:7' })).duplicate, true);
-  await sleep(450);
+  await sleep(2_100);
   assert.equal((await queue.add(4, { id: 'invoice:7' })).duplicate, false);
   assert.deepEqual(await seen.reach(2), [1, 4]);
 });
@@ -102,12 +102,13 @@ test('a unique key admits one job until it ends, or one per window', async (t) =
   await seen.reach(1);
   await worker.idle();
   assert.equal((await queue.add(3, { unique: 'report' })).duplicate, false);
-  assert.equal((await queue.add(4, { unique: { key: 'hourly', windowMs: 300 } })).duplicate, false);
+  const windowMs = 2_000;
+  assert.equal((await queue.add(4, { unique: { key: 'hourly', windowMs } })).duplicate, false);
   await seen.reach(3);
   await worker.idle();
-  assert.equal((await queue.add(5, { unique: { key: 'hourly', windowMs: 300 } })).duplicate, true);
-  await sleep(350);
-  assert.equal((await queue.add(6, { unique: { key: 'hourly', windowMs: 300 } })).duplicate, false);
+  assert.equal((await queue.add(5, { unique: { key: 'hourly', windowMs } })).duplicate, true);
+  await sleep(windowMs + 100);
+  assert.equal((await queue.add(6, { unique: { key: 'hourly', windowMs } })).duplicate, false);
 });
 
 test('a payload that does not fit its schema is refused by the producer', async (t) => {

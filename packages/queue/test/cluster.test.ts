@@ -59,7 +59,7 @@ test('a job added to an idle queue on a cluster starts promptly, in whichever pa
     await queue.add(performance.now());
   }
   const sorted = (await waits.reach(30)).toSorted((a, b) => a - b);
-  assert.ok(sorted[15]! < 50, `median ${sorted[15]} ms`);
+  assert.ok(sorted[15]! < 200, `median ${sorted[15]} ms`);
 });
 
 test('own ids, unique keys and groups meet on a cluster', async (t) => {

@@ -55,7 +55,7 @@ test('an add that waits for a replica resolves when the replica has the job', as
 
 test('more copies than there are replicas is DURABILITY_UNKNOWN with the id, and the job is there', async () => {
   await withQueue(async (queue) => {
-    const durability = { replicas: 2, timeoutMs: 50 };
+    const durability = { replicas: 2, timeoutMs: 1_000 };
     const error = await queue.add('x', { id: 'mine', durability }).catch((error: unknown) => error);
     assert.ok(isShortfall(error, 1));
     assert.equal(error.details?.['id'], 'mine');
@@ -70,7 +70,7 @@ test('more copies than there are replicas is DURABILITY_UNKNOWN with the id, and
 test('a generated id becomes an own one, so that the add can be repeated with it', async () => {
   await withQueue(async (queue) => {
     const error = await queue
-      .add('x', { durability: { replicas: 9, timeoutMs: 20 } })
+      .add('x', { durability: { replicas: 9, timeoutMs: 1_000 } })
       .catch((e: unknown) => e);
     assert.ok(isShortfall(error, 1));
     const id = String(error.details?.['id']);
@@ -234,12 +234,15 @@ test('on a cluster the node that owns the partition is asked, also after its slo
         for (const partition of queue.partitions) {
           const job = await queue.prepare('direct');
           await confirmCopies(queue, partition, job, durability);
-          const shortfall = confirmCopies(queue, partition, await queue.prepare(1), {
-            replicas: 2,
-            timeoutMs: 50,
-          });
-          await assert.rejects(shortfall, (error) => isShortfall(error, 1));
         }
+        // Each waits for its whole time, so they wait together.
+        const tooMany = { replicas: 2, timeoutMs: 1_000 };
+        await Promise.all(
+          queue.partitions.map(async (partition) => {
+            const shortfall = confirmCopies(queue, partition, await queue.prepare(1), tooMany);
+            await assert.rejects(shortfall, (error) => isShortfall(error, 1));
+          }),
+        );
         const slot = await cluster.slotOf(queue.partitions[0]!.keys.cfg);
         const owner = await cluster.ownerOf(slot);
         await cluster.moveSlots(

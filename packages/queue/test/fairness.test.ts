@@ -133,27 +133,27 @@ test('the limit of a queue is never exceeded by several workers, and fully used'
   const queue = bed.queue<number>(t);
   const maxActive = 7;
   await queue.limit({ maxActive });
-  await queue.addMany(Array.from({ length: 200 }, (_, data) => ({ data })));
+  await queue.addMany(Array.from({ length: 70 }, (_, data) => ({ data })));
   let running = 0;
   let most = 0;
   const done = new Gathering<number>();
   const handler = async (job: Job<number>) => {
     most = Math.max(most, ++running);
-    await sleep(30 + Math.random() * 20);
+    await sleep(150 + Math.random() * 50);
     running--;
     done.push(job.data);
   };
   for (const each of [queue, bed.twin(t, queue), bed.twin(t, queue)]) each.work(handler, { concurrency: 5 });
-  await done.reach(20);
+  await done.reach(14);
   const samples: number[] = [];
   const sampling = setInterval(() => samples.push(running), 5);
-  await done.reach(180);
+  await done.reach(60);
   clearInterval(sampling);
   assert.equal(most, maxActive);
   const used = samples.reduce((sum, count) => sum + count, 0) / samples.length / maxActive;
   t.diagnostic(`${Math.round(used * 100)} % of the limit was in use`);
   assert.ok(used > 0.7, `only ${used * 100} % of the limit was in use`);
-  await done.reach(200);
+  await done.reach(70);
 });
 
 test('a queue at its limit sleeps: it neither stalls nor asks again and again', async (t) => {

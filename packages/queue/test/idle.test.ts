@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
-import { startProxy, startRedis } from '@sluice/testbed';
+import { startProxy, startRedis, waitUntil } from '@sluice/testbed';
 import type { RedisServer } from '@sluice/testbed';
 import { Queue } from '../src/index.js';
 import { napMs } from '../src/waiter.js';
@@ -57,10 +57,13 @@ describe('sleeping', { concurrency: true }, () => {
     await queue.ready();
     // Redis serves those who wait in the order in which they came: this one comes before the worker and takes its token.
     const { link, keys } = queue.partitions[0]!;
-    const thief = link.another();
+    const thief = link.another({ name: 'thief' });
     t.after(() => thief.close());
     const stolen = thief.once('BLPOP', [keys.wake, 60], 60_000);
-    await sleep(200);
+    await waitUntil('it waits', async () => {
+      const clients = String(await bed.redis.command('CLIENT', 'LIST')).split('\n');
+      return clients.some((line) => line.includes(' name=thief') && line.includes(' cmd=blpop '));
+    });
     const seen = new Gathering<number>();
     await queue.work(() => seen.push(performance.now())).start();
     await sleep(300);

@@ -143,7 +143,7 @@ test('seed 001: polling every 3 s makes a document wait for seconds; ours starts
   await sleep(200);
   await queue.add(performance.now());
   const [waitedMs] = await waits.reach(1);
-  assert.ok(waitedMs! < 300, `${waitedMs} ms`);
+  assert.ok(waitedMs! < 1_000, `${waitedMs} ms`);
 });
 
 test('seed 001: two that move due documents in pipelines move them twice; ours are moved once, whoever looks', async (t) => {

@@ -26,7 +26,7 @@ test('all that a queue does can be done over TLS, with a user and a password', a
 });
 
 test('a server that nobody vouches for gets neither jobs nor the password', async (t) => {
-  const queue = open(t, redis.urlAs('app', 'secret'), 500);
+  const queue = open(t, redis.urlAs('app', 'secret'), 2_000);
   await assert.rejects(queue.add('x'), (error) => {
     return isSluiceError(error, 'REDIS_UNAVAILABLE') && /self-signed|certificate/i.test(error.message);
   });

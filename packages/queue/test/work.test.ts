@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GiveUp, Snooze } from '../src/index.js';
+import type { Job } from '../src/index.js';
 import { eventually, Gathering, sleep, useRedis } from './setup.js';
 
 const bed = useRedis();
@@ -25,22 +26,25 @@ test('no more handlers run at once than the concurrency allows', async (t) => {
   assert.equal(most, 7);
 });
 
-test('two workers of concurrency 1 start two jobs of one second at once', async (t) => {
+test('two workers of concurrency 1 start two long jobs at once', async (t) => {
   const queue = bed.queue<number>(t);
   const other = bed.twin(t, queue);
   const starts = new Gathering<number>();
-  const handler = async () => {
+  // Neither ends before the test does.
+  const handler = async (job: Job<number>) => {
     starts.push(performance.now());
-    await sleep(1_000);
+    await new Promise((resolve) => job.signal.addEventListener('abort', resolve));
   };
   await Promise.all([
     queue.work(handler, { concurrency: 1 }).start(),
     other.work(handler, { concurrency: 1 }).start(),
   ]);
   await sleep(200);
+  const addedMs = performance.now();
   await queue.addMany([{ data: 1 }, { data: 2 }]);
-  const [first, second] = await starts.reach(2);
-  assert.ok(Math.abs(first! - second!) < 300, `${Math.abs(first! - second!)} ms apart`);
+  // One that was not woken would start after its nap of 8 s.
+  for (const startMs of await starts.reach(2))
+    assert.ok(startMs - addedMs < 4_000, `${startMs - addedMs} ms after it was added`);
 });
 
 test('jobs of quick handlers end once each, also when some fail, some leave traces and some are cancelled', async (t) => {
@@ -87,7 +91,7 @@ test('a job added to an idle queue starts within milliseconds', async (t) => {
     await queue.add(performance.now());
   }
   const sorted = (await waits.reach(50)).toSorted((a, b) => a - b);
-  assert.ok(sorted[25]! < 20, `median ${sorted[25]} ms`);
+  assert.ok(sorted[25]! < 100, `median ${sorted[25]} ms`);
 });
 
 test('a batch handler gets several jobs and decides about each', async (t) => {
