@@ -29,7 +29,7 @@ after(async () => {
 
 /** Runs a line and returns what it left on the screen, with its exit code. */
 async function runs(line: string): Promise<{ screen: string; code: number }> {
-  await terminal.press('C-l');
+  await terminal.clear();
   await terminal.enter(`${line}; echo "ended with $?"`);
   const screen = await terminal.until(`the end of ${line}`, (text) => /^ended with \d+/m.test(text));
   return { screen, code: Number(/^ended with (\d+)/m.exec(screen)![1]) };
@@ -40,7 +40,7 @@ test('an upload shows a bar that grows and goes away', inTerminal, async () => {
   assert.equal(code, 0);
   assert.match(screen, /^main\/film\.bin {2}19\.1 MiB {2}[0-9a-f-]{36}$/m);
   assert.doesNotMatch(screen, /░/, 'the bar is wiped');
-  assert.match(terminal.recorded(), /\[█*░*\] +\d+ % {2}.* of 19\.1 MiB/);
+  await terminal.until('a bar', () => /\[█*░*\] +\d+ % {2}.* of 19\.1 MiB/.test(terminal.recorded()));
 });
 
 test('without a terminal on stderr there is no bar', inTerminal, async () => {
@@ -59,7 +59,7 @@ test('what destroys asks, and takes no for an answer', inTerminal, async () => {
     ['', 2, 'nothing was changed'],
     ['yes', 0, 'deleted main/asked.txt'],
   ] as const) {
-    await terminal.press('C-l');
+    await terminal.clear();
     await terminal.enter('sluice files rm main/asked.txt; echo "ended with $?"');
     await terminal.until('the question', (screen) => screen.includes('Delete main/asked.txt? [y/N]'));
     await terminal.enter(answer);
@@ -70,12 +70,12 @@ test('what destroys asks, and takes no for an answer', inTerminal, async () => {
 
 test('Ctrl-C at a question, and while waiting, ends with 130 and a usable terminal', inTerminal, async () => {
   await runs('sluice upload note.txt --to main/kept.txt');
-  await terminal.press('C-l');
+  await terminal.clear();
   await terminal.enter('sluice files rm main/kept.txt; echo "ended with $?"');
   await terminal.until('the question', (screen) => screen.includes('[y/N]'));
   await terminal.press('C-c');
   await terminal.until('the end', (text) => text.includes('ended with 130'));
-  await terminal.press('C-l');
+  await terminal.clear();
   await terminal.enter('sluice upload - --to main/never.txt');
   await terminal.until('the upload waits', (screen) => screen.includes('upload -'));
   await terminal.until('the bar', () => terminal.recorded().split('main/never.txt').length > 2);
@@ -97,7 +97,7 @@ test('Ctrl-C in an editor belongs to the editor, and the letter is changed', inT
   const id = added.stdout.trim();
   const shown = (): Promise<Ran> => server.run(['dead', 'show', 'default', id, '--json']);
   await waitUntil('it is dead', async () => (await shown()).code === 0, { timeoutMs: 60_000 });
-  await terminal.press('C-l');
+  await terminal.clear();
   await terminal.enter(`EDITOR='${editor}' sluice dead edit default ${id}; echo "ended with $?"`);
   await terminal.until('the editor', (screen) => screen.includes('in the editor'));
   await terminal.press('C-c');
@@ -107,7 +107,7 @@ test('Ctrl-C in an editor belongs to the editor, and the letter is changed', inT
 });
 
 test('a key that is typed is not shown', inTerminal, async () => {
-  await terminal.press('C-l');
+  await terminal.clear();
   await terminal.enter('sluice login; echo "ended with $?"');
   await terminal.until('the question', (screen) => screen.includes('Key (empty'));
   await terminal.enter('slk_not_to_be_seen_1234567890');
@@ -118,14 +118,15 @@ test('a key that is typed is not shown', inTerminal, async () => {
 
 test('Tab completes commands and proposes several', inTerminal, async () => {
   await runs('eval "$(sluice completion bash)"');
-  await terminal.press('C-l');
+  await terminal.clear();
   await terminal.type('sluice dea');
   await terminal.press('Tab');
   await terminal.until('the command', (screen) => screen.includes('sluice dead'));
   await terminal.type('r');
   await terminal.press('Tab', 'Tab');
   await terminal.until('the proposals', (screen) => /replay\s+rm/.test(screen));
-  await terminal.press('C-u', 'C-l');
+  await terminal.press('C-u');
+  await terminal.clear();
   await terminal.type('sluice upload fil');
   await terminal.press('Tab');
   await terminal.until('the name of a file', (screen) => screen.includes('sluice upload film.bin'));
@@ -137,7 +138,7 @@ test('tables and help fit the width of the terminal, in colours', inTerminal, as
   const { screen } = await runs('sluice files ls main');
   for (const line of screen.split('\n')) assert.ok(line.length <= 44, line);
   assert.match(screen, /SIZE +(CHANGED +)?NAME/);
-  assert.ok(terminal.recorded().includes('\x1b[2mSIZE'), 'the head is dim');
+  await terminal.until('a dim head', () => terminal.recorded().includes('\x1b[2mSIZE'));
   await terminal.resize(100, 30);
 });
 

@@ -81,6 +81,23 @@ export class Terminal {
     await this.press('Enter');
   }
 
+  /** An empty screen with the prompt: what was there before is not taken for what comes next. */
+  async clear(): Promise<void> {
+    let pressedAt = -Infinity;
+    await waitUntil(
+      'the screen is empty',
+      async () => {
+        // A key that comes before the prompt may be lost.
+        if (performance.now() - pressedAt > 1_000) {
+          await this.press('C-l');
+          pressedAt = performance.now();
+        }
+        return (await this.screen()).trim() === '$';
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
+  }
+
   screen(): Promise<string> {
     return this.#ask('capture-pane', '-p');
   }
