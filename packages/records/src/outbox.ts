@@ -5,8 +5,9 @@
  * removes rows over that same connection. When the connection is lost, so is the lock, and a leader that has not noticed yet can
  * no longer read anything; what it was just publishing may be published again by the next one, with the same event ids.
  *
- * A wake-up is a NOTIFY, sent some milliseconds after a write by the process that wrote, at most once at a time. It is not part of the
- * transaction: PostgreSQL lets transactions with a NOTIFY commit one after the other, each with its own wait for the disk.
+ * A wake-up is a NOTIFY, sent some milliseconds after a write by the process that wrote, at most once at a time; the leader itself needs
+ * none. It is not part of the transaction: PostgreSQL lets transactions with a NOTIFY commit one after the other, each with its own wait
+ * for the disk.
  * A wake-up that gets lost is made up for by the leader looking now and then.
  */
 import type { Client } from 'pg';
@@ -41,6 +42,8 @@ export interface OutboxState {
 export class Outbox {
   private nudgeTimer: NodeJS.Timeout | undefined;
   private nudging: Promise<unknown> | undefined;
+  /** Wakes the leader, if that is this process. */
+  private wakeLeader: (() => void) | undefined;
 
   constructor(private readonly database: Database) {}
 
@@ -74,7 +77,11 @@ export class Outbox {
         SET tcp_keepalives_count = 3`);
       client.on('notification', onWake);
       // Whoever sleeps until a wake-up learns at once that none can come any more.
-      client.on('end', onWake);
+      client.on('end', () => {
+        if (this.wakeLeader === onWake) this.wakeLeader = undefined;
+        onWake();
+      });
+      this.wakeLeader = onWake;
       await client.query(`LISTEN ${CHANNEL}`);
       return new Leadership(client, this.database);
     } catch (error) {
@@ -87,6 +94,7 @@ export class Outbox {
   nudge(): void {
     this.nudgeTimer ??= setTimeout(() => {
       this.nudgeTimer = undefined;
+      if (this.wakeLeader) return this.wakeLeader();
       const limit = { deadlineMs: NUDGE_LIMIT_MS };
       this.nudging = this.database.query('wake the relay', `SELECT pg_notify('${CHANNEL}', '')`, [], limit);
       // The leader looks by itself, only later.
