@@ -4,6 +4,8 @@
  * - a call settles by its deadline, whatever happens to the server or the socket;
  * - one call is one statement and so one transaction. It is repeated here until the deadline when a connection was lost, the
  *   server is starting, or two transactions were in each other's way: every statement we send is safe to repeat;
+ * - nobody is told that a statement was refused of which an earlier attempt may have been carried out, or still is: callers remove
+ *   what was refused;
  * - a connection on which anything unexpected happened is thrown away, never handed to the next caller;
  * - what remains is a typed error.
  */
@@ -31,6 +33,8 @@ export interface DatabaseOptions {
 
 export interface CallOptions {
   deadlineMs?: number;
+  /** The same was sent before, and nobody knows what became of it. */
+  mayHaveRun?: boolean;
 }
 
 /** Sizes and counters fit into a double: 2^53 bytes are eight pebibytes. */
@@ -87,20 +91,20 @@ export class Database {
   ): Promise<unknown[]> {
     const limitMs = options.deadlineMs ?? this.deadlineMs;
     const start = performance.now();
-    let outcomeUnknown = false;
+    let outcomeUnknown = options.mayHaveRun ?? false;
     let collisions = 0;
+    if (this.closed) throw recordsErrors.RECORDS_CLOSED({ what });
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-      if (this.closed) throw recordsErrors.RECORDS_CLOSED({ what });
       const attempt = { sent: false };
       try {
         return await this.attempt(sql, values, start + limitMs, attempt);
       } catch (error) {
         const verdict = judge(error);
-        if (verdict === 'refused') throw explain(what, error);
-        if (verdict === 'collision' && ++collisions >= MAX_COLLISIONS) throw explain(what, error);
+        const isFinal = verdict === 'refused' || (verdict === 'collision' && ++collisions >= MAX_COLLISIONS);
+        if (isFinal && !outcomeUnknown) throw explain(what, error);
         outcomeUnknown ||= attempt.sent && verdict === 'unavailable' && codeOf(error) === undefined;
         const waitedMs = Math.round(performance.now() - start);
-        if (limitMs - waitedMs <= pauseMs) {
+        if (isFinal || this.closed || limitMs - waitedMs <= pauseMs) {
           const reason = reasonOf(error);
           throw recordsErrors.RECORDS_UNAVAILABLE(
             { what, waitedMs, outcomeUnknown, reason },

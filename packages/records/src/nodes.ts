@@ -192,7 +192,7 @@ function driveIdOf(tenant: string, drive: string) {
   return named.where('name', '=', drive.normalize('NFC'));
 }
 
-export function checkPlace(place: Place): object {
+export function checkPlace(place: Place): { path: string } | { parentId: string | null; name: string } {
   if ('path' in place && place.path !== undefined) return { path: checkPath(place.path) };
   const { parentId, name } = place as { parentId: string | null; name: string };
   if (parentId !== null && !isNodeId(parentId)) throw recordsErrors.NODE_NOT_FOUND({ node: parentId });

@@ -25,6 +25,7 @@ import {
 import { toNode, toUpload, type NodeRecord, type UploadRecord, type UploadResult } from './model.js';
 import { checkPlace, type Place } from './nodes.js';
 import { build, type NodeRow, type UploadRow } from './schema.js';
+import { Together, type WholeFile } from './together.js';
 
 const LARGEST_LIST = 1_000;
 
@@ -116,12 +117,16 @@ interface Answer {
 }
 
 export class Uploads {
+  private readonly together: Together;
+
   constructor(
     private readonly database: Database,
     private readonly nudge: () => void,
     private readonly onChange: OnChange,
     private readonly drives: Pick<Drives, 'nameOf'>,
-  ) {}
+  ) {
+    this.together = new Together(database);
+  }
 
   async begin(upload: BeginUpload): Promise<Begun> {
     const answer = await this.database.call<Answer>('sluice_begin', {
@@ -174,19 +179,22 @@ export class Uploads {
       fence: checkCount('fence', upload.fence),
       ...objectArguments(upload),
       objectKey: checkOptionalText('objectKey', upload.objectKey),
-      ...(upload.limits && { limits: checkLimits(upload.limits) }),
+      ...(hasLimits(upload.limits) && { limits: checkLimits(upload.limits) }),
     });
     return this.told(answer);
   }
 
-  /** Begin and activate in one transaction and one round trip. */
+  /** Begin and activate in one round trip and one transaction, which others may share. */
   async storeWhole(upload: StoreWhole): Promise<Activated> {
-    const answer = await this.database.call<Answer>('sluice_store_whole', {
+    const file = {
       ...beginArguments(upload),
       ...objectArguments(upload),
       declaredSha256: checkOptionalText('declaredSha256', upload.declaredSha256),
-    });
-    return this.told(answer, upload.drive.normalize('NFC'));
+    };
+    const answer = isPlain(file)
+      ? await this.together.store<Answer>(file)
+      : await this.database.call<Answer>('sluice_store_whole', file);
+    return this.told(answer, file.drive);
   }
 
   /** A repetition is told as well: whoever was first may have died before it could tell. */
@@ -326,9 +334,22 @@ export class Uploads {
   }
 }
 
+/**
+ * Those that are likely to be refused, or that take locks beyond the drive and their file, keep to themselves: they would make others
+ * wait.
+ */
+function isPlain<File extends ReturnType<typeof beginArguments>>(file: File): file is File & WholeFile {
+  const { limits, idempotencyKey, clientNodeId, ifMatch, ifExists } = file;
+  return (
+    'path' in file &&
+    ifExists === 'replace' &&
+    [limits, idempotencyKey, clientNodeId, ifMatch].every((wish) => wish === undefined)
+  );
+}
+
 type Beginning = Omit<BeginUpload, 'sha256' | 'contentType'> & Place;
 
-function beginArguments(upload: Beginning): object {
+function beginArguments(upload: Beginning) {
   return {
     id: checkText('id', upload.id),
     tenant: checkText('tenant', upload.tenant),
@@ -343,8 +364,13 @@ function beginArguments(upload: Beginning): object {
     requestDigest: checkOptionalText('requestDigest', upload.requestDigest),
     ifExists: upload.ifExists,
     ...(upload.ifMatch && { ifMatch: upload.ifMatch.map((etag) => checkText('ifMatch', etag)) }),
-    ...(upload.limits && { limits: checkLimits(upload.limits) }),
+    // Without a limit there is nothing to count, and nobody has to wait for the tenant's lock.
+    ...(hasLimits(upload.limits) && { limits: checkLimits(upload.limits) }),
   };
+}
+
+function hasLimits(limits: Limits | undefined): limits is Limits {
+  return limits !== undefined && Object.values(limits).some((limit) => limit !== undefined);
 }
 
 function objectArguments(object: StoredObject): object {

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
 import { freePort, startPostgres, startProxy, type PostgresServer } from '@sluice/testbed';
+import { Database } from '../src/database.js';
 import { openRecords, type Records, type StoreWhole } from '../src/index.js';
 import { startLossyProxy } from './lossyProxy.js';
 
@@ -111,6 +112,28 @@ test('a commit whose reply was lost is repeated and happens once', async () => {
   const rows = await server.query('SELECT event_id FROM outbox', [], url);
   assert.equal(rows.length, 3 + 3 + 2 + 2 + 4);
   await records.close();
+  await proxy.stop();
+});
+
+test('what may have been carried out is never called refused: callers remove what was', async () => {
+  const isUnknown = (error: unknown): boolean =>
+    isUnavailable(error) && isSluiceError(error) && error.details?.['outcomeUnknown'] === true;
+  const proxy = await startLossyProxy(server.port);
+  const url = (await server.createDatabase()).replace(String(server.port), String(proxy.port));
+  // Repeated, it would be refused: the table is there.
+  const database = new Database({ url });
+  proxy.loseReplyTo('CREATE TABLE once');
+  await assert.rejects(database.query('make a table', 'CREATE TABLE once (a int)'), isUnknown);
+  await assert.rejects(database.query('make a table', 'CREATE TABLE once (a int)'), (error) =>
+    isSluiceError(error, 'RECORDS_REFUSED'),
+  );
+  await database.close();
+  const records = await open(url);
+  let closed: Promise<void> | undefined;
+  proxy.loseReplyTo('sluice_store_whole', () => (closed = records.close()));
+  await assert.rejects(records.uploads.storeWhole(whole('a')), isUnknown);
+  assert.equal(proxy.lost, 2);
+  await closed;
   await proxy.stop();
 });
 

@@ -5,14 +5,15 @@ export interface LossyProxy {
   readonly port: number;
   /** How many replies were lost so far. */
   readonly lost: number;
-  /** The next request that contains this text gets no reply. */
-  loseReplyTo(text: string): void;
+  /** The next request that contains this text gets no reply; `onLost` is called before anybody can notice. */
+  loseReplyTo(text: string, onLost?: () => void): void;
   stop(): Promise<void>;
 }
 
 export async function startLossyProxy(targetPort: number): Promise<LossyProxy> {
   let wanted: string | undefined;
   let lost = 0;
+  let told = (): void => {};
   const sockets = new Set<Socket>();
   const acceptor = createServer((client) => {
     const server = connect(targetPort, '127.0.0.1');
@@ -43,6 +44,7 @@ export async function startLossyProxy(targetPort: number): Promise<LossyProxy> {
       tail = Buffer.concat([tail, chunk]);
       if (!tail.includes(Buffer.from('Z\0\0\0\x05I'))) return;
       lost += 1;
+      told();
       cut();
     });
   });
@@ -54,8 +56,9 @@ export async function startLossyProxy(targetPort: number): Promise<LossyProxy> {
     get lost() {
       return lost;
     },
-    loseReplyTo: (text) => {
+    loseReplyTo: (text, onLost = () => {}) => {
       wanted = text;
+      told = onLost;
     },
     stop: async () => {
       for (const socket of sockets) socket.destroy();
