@@ -207,11 +207,11 @@ local function look_by(at)
   redis.call('ZADD', attention, 'LT', at, id)
 end
 
--- Open uploads are ended by whoever looks at them when they expire; the keys outlive that moment by a day. A key that became
--- empty and came back has no expiry, so all of them get it every time.
+-- Open uploads are ended by whoever looks at them when they expire; most keys outlive that moment by a day. Those that the budget counts,
+-- the state and what is held, stay until then. A key that became empty and came back has no expiry, so all get it every time.
 local function keep(upload)
   local ttl = tonumber(upload.idle_ms) + 86400000
-  for _, key in ipairs({ state, chunks, held, parts, fill, window, attempts, progress }) do
+  for _, key in ipairs({ chunks, parts, fill, window, attempts, progress }) do
     redis.call('PEXPIRE', key, ttl)
   end
 end

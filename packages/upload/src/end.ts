@@ -61,7 +61,12 @@ export async function end(
 }
 
 /** A small file that was noted and not recorded is buried, so that its transaction cannot come late. */
-async function recordEnd(engine: Engine, id: string, status: End, reason: string): Promise<UploadRecord> {
+async function recordEnd(
+  engine: Engine,
+  id: string,
+  status: End,
+  reason: string,
+): Promise<Pick<UploadRecord, 'status' | 'tenant' | 'owner'> & { result?: UploadResult }> {
   const { uploads } = engine.records;
   try {
     return (await uploads.end({ id, status, reason })).upload;
@@ -69,7 +74,13 @@ async function recordEnd(engine: Engine, id: string, status: End, reason: string
     const state = await readState(engine, id);
     if (!isSluiceError(error, 'UPLOAD_NOT_FOUND') || !state) throw error;
     const { tenant, drive, path, objectKey } = state;
-    return uploads.bury({ id, tenant, drive, path, objectKey, reason });
+    try {
+      return await uploads.bury({ id, tenant, drive, path, objectKey, reason });
+    } catch (burying) {
+      // The drive was removed: nothing can come late into it, and what is left of the file goes as always.
+      if (isSluiceError(burying, 'DRIVE_NOT_FOUND')) return { status, tenant, owner: state.owner };
+      throw burying;
+    }
   }
 }
 

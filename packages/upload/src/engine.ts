@@ -10,6 +10,7 @@ import type { Frames } from './frames.js';
 import type { PassingHashes } from './hashes.js';
 import { keysOf, partitionOf, type UploadKeys } from './keys.js';
 import type { UploadMetrics } from './metrics.js';
+import type { Notes } from './notes.js';
 import type { Partitions } from './partitions.js';
 import type { PartMemory } from './partMemory.js';
 import type { RoomLines } from './roomLines.js';
@@ -67,6 +68,7 @@ export interface Engine {
   readonly hashes: PassingHashes;
   readonly partMemory: PartMemory;
   readonly roomLines: RoomLines;
+  readonly notes: Notes;
   /** Drives that were asked for a moment ago. */
   readonly drives: Map<string, { drive: Drive; untilMs: number }>;
   readonly metrics: UploadMetrics;

@@ -56,7 +56,7 @@ export const scripts = {
   renew: loadScript(folder, 'renew', ['state', 'attention'], ['id', 'fence', 'leaseMs']),
   ending: loadScript(folder, 'ending', ['state', 'attention'], ['id', 'status', 'code', 'reason', 'lookMs']),
   finish: loadScript(folder, 'finish', all, ['id', 'status', 'fields', 'keepMs', 'lookMs'], shared),
-  unnote: loadScript(folder, 'unnote', ['state', 'attention'], ['id']),
+  renote: loadScript(folder, 'renote', ['state', 'attention'], ['id', 'idleMs']),
   forget: loadScript(folder, 'forget', ['state', 'attempts', 'attention'], ['id', 'lateMs']),
   overdue: loadScript(folder, 'overdue', ['attention'], ['limit', 'pauseMs']),
 };

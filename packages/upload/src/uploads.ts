@@ -17,6 +17,7 @@ import { initiate, type NewUpload } from './initiate.js';
 import { keysOf } from './keys.js';
 import { UploadMetrics } from './metrics.js';
 import { RoomLines } from './roomLines.js';
+import { Notes } from './notes.js';
 import { Partitions } from './partitions.js';
 import { PartMemory } from './partMemory.js';
 import { preferredPartBytes } from './plan.js';
@@ -121,6 +122,7 @@ export class Uploads {
       hashes: new PassingHashes(),
       partMemory: new PartMemory(settings.partMemoryBytes),
       roomLines: new RoomLines(settings.roomWaitMs),
+      notes: new Notes(redis, settings.prefix, settings.idleMs),
       drives: new Map(),
       metrics: new UploadMetrics(),
       logger,

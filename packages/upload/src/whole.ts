@@ -1,17 +1,17 @@
 // A file that comes in one request. A small one is stored and recorded at once: one object, one transaction. A large one, or one
 // whose length nobody knows, becomes an ordinary upload whose bytes come in order, and the request waits for its end.
 //
-// A small file leaves a note in Redis before its object is written, so that the object does not stay behind when this process
-// dies before the records know it.
+// A small file leaves a note in Redis before its object is written (`notes.ts`), so that the object does not stay behind when this
+// process dies before the records know it.
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { failPoint, isSluiceError } from '@sluice/base';
-import type { Activated, Drive, Limits } from '@sluice/records';
+import type { Activated, Limits } from '@sluice/records';
 import { crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
 import { BodyReader, type Source } from './body.js';
 import { resultOf } from './complete.js';
 import { completionErrors } from './completionErrors.js';
-import { defaultContentType, driveOf, runScript, type Engine } from './engine.js';
+import { defaultContentType, driveOf, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
 import { cancel } from './end.js';
@@ -28,8 +28,6 @@ export interface StoredFile extends Result {
 
 /** Up to this many bytes are taken into memory, so that the store can be tried again without the client. */
 const inMemoryBytes = 1_048_576;
-/** After this long without an end, or when any upload would expire, somebody looks whether the object is to be removed. */
-const longestNoteMs = 3_600_000;
 const firstPollMs = 5;
 const longestPollMs = 20;
 
@@ -72,9 +70,10 @@ async function storeSmall(
   const id = makeId(Math.floor(Math.random() * engine.settings.partitions));
   const objectKey = objectKeyOf(drive, id);
   const store = engine.storeOf(drive);
-  await leaveNote(engine, id, upload, drive, objectKey, length);
+  await engine.notes.leave(id, upload, drive, objectKey, length);
   failPoint('whole.noted');
   const began = performance.now();
+  const stopKeeping = engine.notes.keep(id);
   let object: Written;
   try {
     object = await write(engine, store, objectKey, body, length, upload.contentType);
@@ -86,32 +85,34 @@ async function storeSmall(
     // What may still arrive is removed by whoever finds the note.
     const isLate = isSluiceError(error) && error.details?.['outcomeUnknown'] === true;
     await store.delete(objectKey).then(
-      () => (isLate ? undefined : removeNote(engine, id)),
+      () => (isLate ? undefined : engine.notes.remove(id)),
       () => {},
     );
     throw error;
   } finally {
+    stopKeeping();
     body.close();
   }
   const stored = await record(engine, upload, id, objectKey, object).catch(async (error: unknown) => {
     // What the records refused for good leaves nothing; of anything else nobody knows yet whether it was recorded.
     if (isSluiceError(error) && !error.retryable)
       await store.delete(objectKey).then(
-        () => removeNote(engine, id),
+        () => engine.notes.remove(id),
         () => {},
       );
     throw error;
   });
   failPoint('whole.recorded');
   if (stored.upload.objectKey !== objectKey) await store.delete(objectKey);
-  await removeNote(engine, id);
-  engine.metrics.chunkReceived(performance.now() - began, length);
-  engine.metrics.completed(performance.now() - began);
-  if (engine.hooks.afterComplete && !stored.replayed) {
+  // At least once: it is asked for while the note is there. Who repeats somebody else's request has nothing to announce.
+  if (engine.hooks.afterComplete && stored.upload.id === id) {
     const { nodeId, path } = stored.result;
     const job = { upload: id, nodeId, tenant: upload.tenant, path, size: length };
     await engine.queue.add({ do: 'announce', ...job }, { labels: labelsOf(upload) });
   }
+  await engine.notes.remove(id);
+  engine.metrics.chunkReceived(performance.now() - began, length);
+  engine.metrics.completed(performance.now() - began);
   return { ...resultOf(stored.result), isUpdate: stored.isUpdate };
 }
 
@@ -228,42 +229,6 @@ function record(
 /** A file that is stored at once was never an open upload. */
 function withoutOpen({ maxOpenUploads: _, ...limits }: Limits): Limits {
   return limits;
-}
-
-/** The state of an upload that has nothing but a key; whoever finds it old removes what is under the key. */
-async function leaveNote(
-  engine: Engine,
-  id: string,
-  { tenant, drive, path }: NewUpload,
-  { bucket, prefix }: Drive,
-  objectKey: string,
-  size: number,
-): Promise<void> {
-  const noteMs = Math.min(longestNoteMs, engine.settings.idleMs);
-  const fields = {
-    status: 'UPLOADING',
-    tenant,
-    drive,
-    bucket,
-    drive_prefix: prefix,
-    path,
-    s3_key: objectKey,
-    expected_size: size,
-    received_bytes: 0,
-    stored_bytes: -1,
-    part_bytes: Math.max(1, size),
-    grow_every: 0,
-    reserved: 0,
-    charged: 0,
-    part_charge: 0,
-    idle_ms: noteMs,
-  };
-  const flat = Object.entries(fields).flatMap(([name, value]) => [name, String(value)]);
-  await runScript(engine, 'initiate', id, { id, idleMs: noteMs, fields: JSON.stringify(flat) });
-}
-
-async function removeNote(engine: Engine, id: string): Promise<void> {
-  await runScript(engine, 'unnote', id, { id });
 }
 
 async function storeLarge(

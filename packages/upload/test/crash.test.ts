@@ -123,7 +123,9 @@ describe('a process that dies in the middle', { concurrency: 4 }, () => {
       const content = bytes.subarray(0, size);
       const more = { wholeBytes: 2 * wholeSize };
       const service = await crash(t, point, 'file', more, size);
-      const uploads = await service.another({ workers: 8 });
+      const announced: string[] = [];
+      const hooks = { afterComplete: (upload: { id: string }) => void announced.push(upload.id) };
+      const uploads = await service.another({ workers: 8, hooks });
       tending(t, uploads);
       // Nobody waits an hour for the note here.
       const { attention } = service.keys();
@@ -137,6 +139,9 @@ describe('a process that dies in the middle', { concurrency: 4 }, () => {
       });
       assert.deepEqual(await contentOf(service, 'f'), content);
       await nothingLeftBut(service, [await objectOf(service, 'f')]);
+      // What was recorded is told of, although nobody lives who stored it.
+      const recorded = point === 'whole.recorded' ? due.map(String) : [];
+      await waitUntil('the owner is told', () => recorded.every((id) => announced.includes(id)));
     });
   }
 });

@@ -158,14 +158,20 @@ test('8: a chunk counts by one script or not at all', async () => {
   await uploads.cancel(id);
 });
 
-test('9: an expired upload is never resurrected by a late chunk, and every key of an upload has an expiry', async () => {
+test('9: an expired upload is never resurrected by a late chunk, and no key of an upload is left for ever', async () => {
   await redis('HINCRBY', 'old-expired', 'received_chunks', 1);
   assert.equal(await redis('PTTL', 'old-expired'), -1, 'the old way leaves a key for ever');
   const { id } = await begin(uploads, name(), { chunkSize });
   for (const number of [0, 2]) await send(uploads, id, { number }, chunk(number));
   const own = async (): Promise<string[]> => (await redis('KEYS', `${service.prefix}:*${id}*`)) as string[];
   assert.ok((await own()).length >= 6);
-  for (const key of await own()) assert.ok(Number(await redis('PTTL', key)) > 0, key);
+  const { state, held, attention } = service.keys(id);
+  for (const key of await own())
+    if (key !== state && key !== held) assert.ok(Number(await redis('PTTL', key)) > 0, key);
+  assert.ok(
+    Number(await redis('ZSCORE', attention, id)) > Date.now(),
+    'somebody will end what does not expire',
+  );
   await redis('DEL', ...(await own()));
   await assert.rejects(send(uploads, id, { number: 1 }, chunk(1)), { code: 'UPLOAD_NOT_FOUND' });
   assert.deepEqual(await own(), []);

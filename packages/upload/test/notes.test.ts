@@ -1,0 +1,100 @@
+// Notes of small files: they go in crowds, stay while bytes are coming, and whoever finds an old one leaves nothing behind.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { waitUntil } from '@sluice/testbed';
+import { makeId } from '../src/keys.js';
+import { Notes } from '../src/notes.js';
+import {
+  bytesOf,
+  contentOf,
+  nothingLeftBut,
+  objectOf,
+  quick,
+  servers,
+  startService,
+  stopServers,
+  stream,
+  tenant,
+} from './harness.js';
+
+after(stopServers);
+
+const place = { bucket: 'files', prefix: '' };
+const file = { tenant, drive: 'main', path: 'f' };
+
+test('the notes of files that end together go with two commands', async (t) => {
+  const { link, prefix, redis, keys } = await startService(t, { settings: quick, workers: 0 });
+  const notes = new Notes(link, prefix, 60_000);
+  const ids = Array.from({ length: 20 }, () => makeId(0));
+  for (const id of ids) await notes.leave(id, file, place, `objects/${id}`, 1);
+  assert.equal(await link.call('ZCARD', [keys().attention]), 20);
+  await redis.command('CONFIG', 'RESETSTAT');
+  await Promise.all(ids.map((id) => notes.remove(id)));
+  const statistics = String(await redis.command('INFO', 'commandstats'));
+  for (const name of ['del', 'zrem'])
+    assert.match(statistics, new RegExp(`cmdstat_${name}:calls=1,`), statistics);
+  assert.equal(await link.call('ZCARD', [keys().attention]), 0);
+  assert.equal(await link.call('EXISTS', [...ids.map((id) => keys(id).state)]), 0);
+});
+
+test('a small file whose bytes dribble in for longer than a note lives is stored', async (t) => {
+  const service = await startService(t, { settings: { ...quick, idleMs: 800 } });
+  const { uploads } = service;
+  const bytes = bytesOf(10);
+  const tending = setInterval(() => void uploads.tend().catch(() => {}), 100);
+  t.after(() => clearInterval(tending));
+  async function* dribble(): AsyncGenerator<Buffer> {
+    for (let at = 0; at < bytes.length; at++) {
+      await pause(250);
+      yield bytes.subarray(at, at + 1);
+    }
+  }
+  const { size } = await uploads.store(file, dribble(), bytes.length);
+  assert.equal(size, bytes.length);
+  assert.deepEqual(await contentOf(service, 'f'), bytes);
+  await nothingLeftBut(service, [await objectOf(service, 'f')]);
+});
+
+test('a note whose drive was removed is cleaned up like any other', async (t) => {
+  const service = await startService(t, { settings: { ...quick, idleMs: 300 } });
+  const { uploads, records, store, link, prefix } = service;
+  await records.drives.create({ tenant, name: 'gone', bucket: 'files' });
+  const id = makeId(0);
+  const key = `tenants/${tenant}/${id}/object`;
+  await new Notes(link, prefix, 300).leave(id, { ...file, drive: 'gone' }, place, key, 1);
+  await store.put(key, Buffer.from('x'));
+  await records.drives.delete(tenant, 'gone');
+  const tending = setInterval(() => void uploads.tend().catch(() => {}), 100);
+  t.after(() => clearInterval(tending));
+  await waitUntil('its object is gone', async () => (await store.head(key)) === undefined);
+  await nothingLeftBut(service, []);
+});
+
+test('who comes late with a file whose note was taken for old learns that it has ended', async (t) => {
+  const { records } = await startService(t, { settings: quick });
+  const id = makeId(0);
+  const late = { id, tenant, drive: 'main', path: 'f', objectKey: `objects/${id}` };
+  await records.uploads.bury({ ...late, reason: 'nothing came' });
+  const object = { size: 1, etag: 'e', contentType: 'text/plain' };
+  const storing = records.uploads.storeWhole({ ...late, ...object, ifExists: 'replace', requestDigest: 'd' });
+  await assert.rejects(storing, { code: 'UPLOAD_ENDED' });
+});
+
+test('what an upload had reserved comes back, however long nobody looked', async (t) => {
+  const service = await startService(t, { settings: quick, workers: 0 });
+  const { uploads, link, keys } = service;
+  const { id } = await uploads.initiate({ tenant, drive: 'main', path: 'f', size: 900_000 });
+  await uploads.receive(id, { offset: 0 }, stream(bytesOf(400_000)), 400_000);
+  assert.ok(Number(await link.call('HGET', [keys().budget, 'used'])) > 0);
+  // Days later every key that runs out has done so, and nobody has sent anything since.
+  const { redis } = await servers();
+  for (const key of (await redis.command('KEYS', `${service.prefix}:*`)) as string[])
+    if (Number(await link.call('PTTL', [key])) > 0) await link.call('DEL', [key]);
+  await link.call('HSET', [keys(id).state, 'updated_at', 1]);
+  await link.call('ZADD', [keys().attention, 1, id]);
+  const awake = await service.another({ workers: 2 });
+  await waitUntil('it has ended', async () => (await awake.status(id)).state === 'EXPIRED');
+  assert.equal(Number(await link.call('HGET', [keys().budget, 'used'])), 0);
+  await nothingLeftBut(service, []);
+});
