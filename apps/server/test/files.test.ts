@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -134,13 +134,41 @@ test('metrics and readiness tell of uploads under the names that people know', a
     'repository_upload_chunk_latency_seconds_count',
     'repository_s3_upload_latency_seconds_count',
     'repository_upload_completion_latency_seconds_count',
-    'repository_chunks_queued',
-    'sluice_outbox_waiting',
   ])
+    assert.match(metrics, new RegExp(`^${name} 1$`, 'm'));
+  for (const name of ['repository_chunks_queued', 'sluice_outbox_waiting'])
     assert.match(metrics, new RegExp(`^${name} \\d`, 'm'));
   const ready = (await (await fetch(`${server.url}/readyz`)).json()) as Record<string, string>;
   assert.deepEqual([ready['records'], ready['store'], ready['uploads']], ['ok', 'ok', 'ok']);
   await server.end('SIGTERM');
+});
+
+test('hooks from a file say what is accepted, and hear what was completed; a file without any is refused', async () => {
+  const folder = newDataDir();
+  const hooks = join(folder, 'hooks.mjs');
+  writeFileSync(
+    hooks,
+    `import { appendFileSync } from 'node:fs';
+    export async function beforeAccept({ path }) {
+      if (path.endsWith('.exe')) throw Object.assign(new Error('no programs'), { statusCode: 403 });
+    }
+    export async function afterComplete({ path, size }) {
+      appendFileSync(${JSON.stringify(join(folder, 'told.txt'))}, path + ' ' + size + '\\n');
+    }`,
+  );
+  const server = await startServer(newDataDir(), { ...ALL, SLUICE_UPLOAD_HOOKS: hooks });
+  const refused = await fetch(`${server.url}/v1/files/main/a.exe`, { method: 'PUT', body: 'x' });
+  assert.equal(refused.status, 403);
+  assert.match(await refused.text(), /no programs/);
+  assert.equal((await fetch(`${server.url}/v1/files/main/a.exe`)).status, 404);
+  await put(server.url, 'a.txt', 'text');
+  const told = (): string =>
+    existsSync(join(folder, 'told.txt')) ? readFileSync(join(folder, 'told.txt'), 'utf8') : '';
+  await waitUntil('the owner was told', () => told() === 'a.txt 4\n');
+  await server.end('SIGTERM');
+  writeFileSync(hooks, 'export const other = 1;');
+  const failure = await startServer(newDataDir(), { ...ALL, SLUICE_UPLOAD_HOOKS: hooks }).catch(String);
+  assert.match(String(failure), /neither a function beforeAccept nor afterComplete/);
 });
 
 test('without keys the server refuses to listen where others can reach it', async () => {

@@ -165,7 +165,8 @@ async function createBucket(s3: S3, access: S3Access, child: ChildProcess): Prom
 
 function findProgram(): string {
   const onPath = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, 'versitygw'));
-  const cached = join(homedir(), '.cache', 'sluice', 'bin', `versitygw-${VERSION}`);
+  const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+  const cached = join(cache, 'sluice', 'bin', `versitygw-${VERSION}`);
   const found = [cached, ...onPath].find(isExecutable);
   if (found === undefined) throw errors.S3_MISSING({ version: VERSION });
   return found;

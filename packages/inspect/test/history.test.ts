@@ -23,7 +23,7 @@ test('of many processes one writes the history, and another takes over when its 
   const prefix = bed.prefix();
   const both = [open(t, prefix), open(t, prefix)];
   const leads = await Promise.all(both.map((each) => each.lead()));
-  assert.deepEqual(leads.toSorted(), [false, true]);
+  assert.equal(leads.filter(Boolean).length, 1);
   const [one, other] = (leads[0] ? both : both.toReversed()) as [(typeof both)[0], (typeof both)[0]];
   assert.equal(await one.lead(), true);
   await bed.redis.command('DEL', inspectKeys(prefix).writer);

@@ -130,7 +130,9 @@ test('what may have been carried out is never called refused: callers remove wha
   await database.close();
   const records = await open(url);
   let closed: Promise<void> | undefined;
-  proxy.loseReplyTo('sluice_store_whole', () => (closed = records.close()));
+  proxy.loseReplyTo('sluice_store_whole', () => {
+    closed = records.close();
+  });
   await assert.rejects(records.uploads.storeWhole(whole('a')), isUnknown);
   assert.equal(proxy.lost, 2);
   await closed;

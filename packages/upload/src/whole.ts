@@ -112,6 +112,7 @@ async function storeSmall(
   }
   await engine.notes.remove(id);
   engine.metrics.chunkReceived(performance.now() - began, length);
+  engine.metrics.chunkCommitted();
   engine.metrics.completed(performance.now() - began);
   return { ...resultOf(stored.result), isUpdate: stored.isUpdate };
 }
