@@ -167,7 +167,9 @@ test('hooks from a file say what is accepted, and hear what was completed; a fil
   await waitUntil('the owner was told', () => told() === 'a.txt 4\n');
   await server.end('SIGTERM');
   writeFileSync(hooks, 'export const other = 1;');
-  const failure = await startServer(newDataDir(), { ...ALL, SLUICE_UPLOAD_HOOKS: hooks }).catch(String);
+  const failure = await startServer(newDataDir(), { ...ALL, SLUICE_UPLOAD_HOOKS: hooks }).catch(
+    (error: unknown) => error,
+  );
   assert.match(String(failure), /neither a function beforeAccept nor afterComplete/);
 });
 
