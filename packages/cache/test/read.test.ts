@@ -265,6 +265,29 @@ test('a value of another shape, or no value at all, is a miss and is replaced', 
   );
 });
 
+test('a schema that throws at what Redis has makes it a miss, and readers beside it are answered', async (t) => {
+  const cache = await bed.cache(t);
+  const makers = {
+    atOnce: (value: unknown) => ({ value: (value as { id: number }).id.toFixed() }),
+    later: async (value: unknown) => ({ value: (value as { id: number }).id.toFixed() }),
+  };
+  for (const [name, validate] of Object.entries(makers)) {
+    const schema = { '~standard': { version: 1, vendor: 'test', validate } } as const;
+    const key = (id: number) => id;
+    const load = (id: number) => ({ id }) as unknown as string;
+    const strict = cache.open(defineCache({ name, key, load, ttlMs: 60_000, nearMs: 0, schema }));
+    const plain = cache.open(
+      defineCache({ name: `${name}-plain`, key, load: String, ttlMs: 60_000, nearMs: 0 }),
+    );
+    await Promise.all([strict.get(7), plain.get(7)]);
+    const stored = JSON.stringify({ v: {}, expires: Date.now() + 60_000, loadMs: 1 });
+    await bed.redis.command('SET', (await strict.explain(7)).redisKey, stored);
+    const read = await Promise.all([strict.get(7), plain.get(7), strict.get(8)]);
+    assert.deepEqual(read, ['7', '7', '8'], name);
+    assert.ok(strict.statistics().unreadable > 0);
+  }
+});
+
 test('what was loaded and does not fit the schema is an error, and is not stored', async (t) => {
   const cache = await bed.cache(t);
   const load = (): { id: number } => ({ id: 'seven' as unknown as number });
