@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { gunzipSync } from 'node:zlib';
 import { test } from 'node:test';
 import { Redis } from 'ioredis';
-import { isSluiceError } from '@sluice/base';
+import { isSluiceError, ManualClock } from '@sluice/base';
 import { z } from 'zod';
-import { defineCache } from '../src/index.js';
+import { Cache, defineCache } from '../src/index.js';
 import { commandCounts, eventually, Table, untilWatching, useRedis } from './setup.js';
 
 const bed = useRedis();
@@ -122,6 +122,19 @@ test('the envelope in Redis is JSON that can be read: v, expires, loadMs, gens',
   });
   assert.ok(Math.abs(stored.expires - (beforeMs + 60_000)) < 5_000);
   assert.ok(stored.loadMs >= 0 && stored.loadMs < 5_000, `${stored.loadMs} ms`);
+});
+
+test('values expire by the clock of Redis from the first one on, also without start', async (t) => {
+  const prefix = bed.prefix();
+  // By its own clock this process lives in the past.
+  const clock = new ManualClock(Date.now() - 3_600_000);
+  const cache = new Cache({ redis: bed.redis.url, prefix, publishMs: 0, parts: { clock } });
+  t.after(() => cache.close());
+  const rows = cache.open(row(new Table(), { jitter: 0 }));
+  await rows.get('a');
+  const stored = String(await bed.redis.command('GET', `${prefix}:cache:value:{row:a}`));
+  const { expires } = JSON.parse(stored) as { expires: number };
+  assert.ok(Math.abs(expires - (Date.now() + 60_000)) < 30_000, `${expires - Date.now()} ms from now`);
 });
 
 test('what is larger than 8 KB is compressed, and comes back as it was', async (t) => {
