@@ -4,13 +4,21 @@
 //
 // A loader may read other values through the cache. Its load has a place already, and those that it waits for need none: with one
 // each, as many outer loads as there are places would wait for inner ones that wait for their places. Who is called by a load is
-// told by the asynchronous context. Keeping one slows down every promise of a process (in Node 20), so there is one only while
-// somebody is inside.
+// told by the asynchronous context. Each that is kept slows down every promise of a process (in Node 20), so all gates share one, and
+// it is kept only while somebody is inside.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '@sluice/base';
 import { cacheErrors } from './errors.js';
 
 const longestWaitMs = 10_000;
+
+/** The gates that the load which runs here has passed, each one inside of the next. */
+interface Passed {
+  gate: LoadGate;
+  before: Passed | undefined;
+}
+const context = new AsyncLocalStorage<Passed>();
+let insideOfAll = 0;
 
 /** Somebody who wants to load. */
 export class Entry {
@@ -33,7 +41,6 @@ export class LoadGate {
   readonly #maxWaiting: number;
   readonly #clock: Clock;
   readonly #line = new Set<() => void>();
-  readonly #context = new AsyncLocalStorage<true>();
   #running = 0;
   #inside = 0;
 
@@ -53,19 +60,31 @@ export class LoadGate {
 
   /** Whether a load that has passed waits for the caller. */
   get isInside(): boolean {
-    return this.#inside > 0 && this.#context.getStore() === true;
+    if (this.#inside === 0) return false;
+    for (let passed = context.getStore(); passed; passed = passed.before) {
+      if (passed.gate === this) return true;
+    }
+    return false;
   }
 
   async pass<T>(load: () => Promise<T>, entry = new Entry()): Promise<T> {
     const hasPlace = entry.isInside ? false : await this.#takePlace(entry);
     this.#inside += 1;
+    insideOfAll += 1;
     try {
-      return await this.#context.run(true, load);
+      return await context.run(this.#passed(), load);
     } finally {
       this.#inside -= 1;
-      if (this.#inside === 0) this.#context.disable();
+      insideOfAll -= 1;
+      if (insideOfAll === 0) context.disable();
       if (hasPlace) this.#leavePlace();
     }
+  }
+
+  /** Noted once: a loader may leave something behind that goes on to load, in its context, for ever. */
+  #passed(): Passed {
+    const before = context.getStore();
+    return before && this.isInside ? before : { gate: this, before };
   }
 
   #leavePlace(): void {
