@@ -67,8 +67,14 @@ export class Lookup<K> implements Reading {
     read: Read,
   ): Promise<void> | undefined {
     // An invalidation that failed while this was under way: whatever Redis had is not to be believed.
-    if (this.#engine.kept.concerns(this.#place.name, this.#place.groups)) return void this.fail();
-    if (value === null) return void this.#done({ kind: 'missing', why: 'absent' }, read.sentAs);
+    if (this.#engine.kept.concerns(this.#place.name, this.#place.groups)) {
+      this.fail();
+      return undefined;
+    }
+    if (value === null) {
+      this.#done({ kind: 'missing', why: 'absent' }, read.sentAs);
+      return undefined;
+    }
     const envelope = readEnvelope(value);
     if (envelope instanceof Promise) {
       return envelope.then((late) => this.#open(late, value.length, generations, read));
@@ -82,7 +88,10 @@ export class Lookup<K> implements Reading {
     generations: readonly (Buffer | null)[],
     read: Read,
   ): Promise<void> | undefined {
-    if (envelope === undefined) return void this.#reject(read);
+    if (envelope === undefined) {
+      this.#reject(read);
+      return undefined;
+    }
     const { serverClock, random } = this.#engine;
     const { groups } = this.#place;
     const verdict = judge(envelope, groups, generations, serverClock.now(), this.#family, random);
@@ -93,7 +102,8 @@ export class Lookup<K> implements Reading {
       envelope.v === undefined ||
       envelope.v === null
     ) {
-      return void this.#finish(verdict, bytes, read);
+      this.#finish(verdict, bytes, read);
+      return undefined;
     }
     const accept = (validated: Validated | undefined) => {
       if (validated === undefined || 'issues' in validated) return this.#reject(read);
@@ -102,7 +112,8 @@ export class Lookup<K> implements Reading {
     };
     const validated = attempt(schema, envelope.v);
     if (validated instanceof Promise) return validated.then(accept);
-    return void accept(validated);
+    accept(validated);
+    return undefined;
   }
 
   #reject(read: Read): void {

@@ -138,12 +138,18 @@ function deliver(
   values: readonly (Buffer | null | Error)[],
 ): Promise<void> | undefined {
   const { generationKeys } = reading;
-  if (value instanceof Error) return void reading.fail(value);
+  if (value instanceof Error) {
+    reading.fail(value);
+    return undefined;
+  }
   if (generationKeys.length === 0) return reading.answer(value, none, read);
   const generations: (Buffer | null)[] = [];
   for (const key of generationKeys) {
     const generation = values[read.placeOf(key)]!;
-    if (generation instanceof Error) return void reading.fail(generation);
+    if (generation instanceof Error) {
+      reading.fail(generation);
+      return undefined;
+    }
     generations.push(generation);
   }
   return reading.answer(value, generations, read);
