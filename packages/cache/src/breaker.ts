@@ -1,15 +1,19 @@
 // Knows whether Redis is worth asking. After a few failures in a row, or when the connection is lost, it opens: readers then go
 // straight to their loaders instead of waiting for a timeout each. While it is open nobody but the mender asks Redis.
+import type { Clock } from '@sluice/base';
 
 export const failuresToOpen = 3;
 
 export class Breaker {
+  readonly #clock: Clock;
   readonly #onOpen: () => void;
   #failures = 0;
   #isOpen = false;
   #openings = 0;
+  #closedMs: number | undefined;
 
-  constructor(onOpen: () => void) {
+  constructor(clock: Clock, onOpen: () => void) {
+    this.#clock = clock;
     this.#onOpen = onOpen;
   }
 
@@ -20,6 +24,11 @@ export class Breaker {
   /** How often it has opened. */
   get openings(): number {
     return this.#openings;
+  }
+
+  /** When it last closed, if it was ever open; monotonic. */
+  get closedMs(): number | undefined {
+    return this.#closedMs;
   }
 
   succeeded(): void {
@@ -39,6 +48,7 @@ export class Breaker {
   }
 
   close(): void {
+    if (this.#isOpen) this.#closedMs = this.#clock.monotonicMs();
     this.#isOpen = false;
     this.#failures = 0;
   }

@@ -6,7 +6,7 @@
 //
 // An invalidation removes a value together with its lease, so that whoever loads it at that moment cannot bring the old one back.
 // A group has a generation that its values carry; removing it makes all of them worthless at once, and a sweep frees their memory.
-import { silentLogger, systemClock, type Clock, type Logger } from '@sluice/base';
+import { isSluiceError, silentLogger, systemClock, type Clock, type Logger } from '@sluice/base';
 import { KeyWatch, RedisLink, type RedisTarget } from '@sluice/redis';
 import { Breaker } from './breaker.js';
 import { Channel, type Wire } from './channel.js';
@@ -89,13 +89,15 @@ export class Cache {
   readonly #families = new Map<string, CacheFamily<never, unknown>>();
   readonly #options: CacheOptions;
   #clockTimer: { cancel(): void } | undefined;
+  /** `start` was called, and Redis has not been looked at yet. */
+  #isUnchecked = false;
   #isClosed = false;
 
   constructor(options: CacheOptions) {
     this.#options = options;
     const { parts = {}, logger = silentLogger, prefix = defaultPrefix } = options;
     const { clock = systemClock, random = Math.random } = parts;
-    const breaker = new Breaker(() => {
+    const breaker = new Breaker(clock, () => {
       logger.warn({}, 'Redis is away: the cache loads instead of reading');
       this.#mender.call();
     });
@@ -142,7 +144,7 @@ export class Cache {
       clock,
       logger,
       kill: (killed, patienceMs) => this.#kill(killed, patienceMs),
-      onBack: () => this.#synchronise(),
+      onBack: () => this.#greet(),
     });
     this.#watch = this.#startWatch(parts);
     if (this.#link) this.#synchroniseLater();
@@ -165,7 +167,10 @@ export class Cache {
     return opened;
   }
 
-  /** Waits until Redis is there, for a moment, and says what is wrong with it. Reading without this works too. */
+  /**
+   * Waits until Redis is there, for a moment, and says what is wrong with it. If it is away, that is found out and logged as soon as it
+   * is back. Reading without this works too.
+   */
   async start(): Promise<RedisAdvice[]> {
     if (!this.#link) return [];
     try {
@@ -173,11 +178,10 @@ export class Cache {
       await this.#synchronise();
     } catch (error) {
       this.#engine.logger.warn({ error }, 'the cache starts without Redis');
+      this.#isUnchecked = true;
       return [];
     }
-    const advice = await checkRedis(this.#link, this.#options.queueRedis);
-    for (const one of advice) this.#engine.logger.warn({ code: one.code }, one.message);
-    return advice;
+    return this.#check();
   }
 
   /** Makes all values of these groups worthless, whatever their keys. */
@@ -275,12 +279,37 @@ export class Cache {
     }
   }
 
+  async #check(): Promise<RedisAdvice[]> {
+    const advice = await checkRedis(this.#link!, this.#options.queueRedis);
+    for (const one of advice) this.#engine.logger.warn({ code: one.code }, one.message);
+    return advice;
+  }
+
+  /** Nobody waits for it any more who could be refused: what is wrong is told as loudly as a log can. */
+  async #checkLate(): Promise<void> {
+    this.#isUnchecked = false;
+    try {
+      await this.#check();
+    } catch (error) {
+      if (isSluiceError(error, 'REDIS_UNAVAILABLE')) this.#isUnchecked = true;
+      else this.#engine.logger.error({ error }, 'the Redis of the cache is not fit for it');
+    }
+  }
+
+  /** Redis is there, for the first time or again. */
+  async #greet(): Promise<void> {
+    await this.#synchronise();
+    if (this.#isUnchecked) void this.#checkLate();
+  }
+
   #connect(breaker: Breaker): RedisLink {
     return new RedisLink(this.#options.redis, {
       name: 'sluice-cache',
       onState: (state) => {
         if (state === 'lost') breaker.open();
         else if (breaker.isOpen) void this.#mender.mend();
+        // Before the first reader is answered: the request goes out first on the new connection.
+        else this.#greet().catch(() => {});
       },
     });
   }

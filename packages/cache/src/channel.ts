@@ -1,5 +1,6 @@
 // The way to Redis, with the cache's impatience: a reader waits only a moment (50 ms) before it goes to its loader. The call itself
-// goes on for a while; its late answer is of no use to the reader, but the link behind it learns whether the connection lives.
+// goes on for a while; its late answer is of no use to the reader, but the link behind it learns whether the connection lives, and
+// who took something with the call can give it back.
 //
 // A loop that was busy for longer than that moment finds its timer due and the answer unread. So a timer that fires first lets
 // what has arrived be read, and then judges.
@@ -42,9 +43,20 @@ export class Channel {
     script: Script<K, A>,
     keys: { readonly [name in K]: string },
     args: { readonly [name in A]: ScriptArgument },
+    /** Hears the answer that came after the caller was told that there is none. */
+    onLate?: (reply: unknown) => void,
   ): Promise<unknown> {
     const run = () => this.#wire.run(script, keys, args, { deadlineMs: this.#wireMs });
-    return this.#ask(script.name, this.#patienceMs, run);
+    return this.#ask(script.name, this.#patienceMs, run, onLate);
+  }
+
+  /** Also when the breaker is open, and nobody waits for it: for what is to be undone after a late answer, which shows that Redis is there. */
+  runBehind<K extends string, A extends string>(
+    script: Script<K, A>,
+    keys: { readonly [name in K]: string },
+    args: { readonly [name in A]: ScriptArgument },
+  ): void {
+    this.#wire.run(script, keys, args, { deadlineMs: this.#wireMs }).catch(() => {});
   }
 
   call(command: string, args: ScriptArgument[], patienceMs = this.#patienceMs): Promise<unknown> {
@@ -74,14 +86,19 @@ export class Channel {
     }
   }
 
-  #ask<T>(what: string, patienceMs: number, send: () => Promise<T>): Promise<T> {
+  #ask<T>(what: string, patienceMs: number, send: () => Promise<T>, onLate?: (reply: T) => void): Promise<T> {
     if (this.#breaker.isOpen) {
       return Promise.reject(cacheErrors.REDIS_AWAY({ what, reason: 'Redis is away' }));
     }
-    return this.#within(what, patienceMs, send);
+    return this.#within(what, patienceMs, send, onLate);
   }
 
-  #within<T>(what: string, patienceMs: number, send: () => Promise<T>): Promise<T> {
+  #within<T>(
+    what: string,
+    patienceMs: number,
+    send: () => Promise<T>,
+    onLate?: (reply: T) => void,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       let isLate = false;
       const timer = this.#clock.setTimer(() => {
@@ -103,6 +120,7 @@ export class Channel {
       send().then(
         (reply) => {
           if (settle(true)) resolve(reply);
+          else onLate?.(reply);
         },
         (error: unknown) => {
           // A refusal (no memory, no rights) is an answer: Redis is there.

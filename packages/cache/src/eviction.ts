@@ -16,16 +16,17 @@ interface Server {
 
 const askLimitMs = 2_000;
 
-/** Throws EVICTING_QUEUE_REDIS when the cache and the queue share a Redis that evicts. */
+/** Throws EVICTING_QUEUE_REDIS when the cache and the queue share a Redis that evicts. Clusters share one if they share any node. */
 export async function checkRedis(
   link: RedisLink,
   queueRedis: string | RedisTarget | undefined,
 ): Promise<RedisAdvice[]> {
-  const server = await describe(link);
-  const isShared = queueRedis !== undefined && (await runIdOf(queueRedis)) === server.runId;
-  const evicts = server.policy !== 'noeviction';
-  if (isShared && evicts) throw cacheErrors.EVICTING_QUEUE_REDIS({ policy: server.policy });
-  if (isShared) {
+  const servers = await describe(link);
+  const ofQueue = queueRedis === undefined ? new Set<string>() : await runIdsOf(queueRedis);
+  const shared = servers.filter(({ runId }) => ofQueue.has(runId));
+  const evicting = shared.find(evicts);
+  if (evicting) throw cacheErrors.EVICTING_QUEUE_REDIS({ policy: evicting.policy });
+  if (shared.length > 0) {
     return [
       {
         code: 'SHARED_WITH_QUEUE',
@@ -35,12 +36,13 @@ export async function checkRedis(
       },
     ];
   }
-  if (!evicts && server.maxBytes > 0) {
+  const bounded = servers.find((server) => !evicts(server) && server.maxBytes > 0);
+  if (bounded) {
     return [
       {
         code: 'NEVER_EVICTS',
         message:
-          `The Redis of the cache is full at ${server.maxBytes} bytes and then stores nothing more until values expire. ` +
+          `The Redis of the cache is full at ${bounded.maxBytes} bytes and then stores nothing more until values expire. ` +
           'Set "maxmemory-policy allkeys-lru" there.',
       },
     ];
@@ -48,26 +50,32 @@ export async function checkRedis(
   return [];
 }
 
-async function describe(link: RedisLink): Promise<Server> {
-  const [server, memory] = (await Promise.all([
-    link.call('INFO', ['server'], { deadlineMs: askLimitMs }),
-    link.call('INFO', ['memory'], { deadlineMs: askLimitMs }),
-  ])) as [Buffer, Buffer];
-  const field = (text: Buffer, name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(String(text))?.[1];
-  return {
-    runId: field(server, 'run_id') ?? '',
-    policy: field(memory, 'maxmemory_policy') ?? 'noeviction',
-    maxBytes: Number(field(memory, 'maxmemory') ?? 0),
-  };
+function evicts({ policy }: Server): boolean {
+  return policy !== 'noeviction';
 }
 
-/** Undefined if that Redis cannot be asked: then nothing is known, and the queue's own check still stands. */
-async function runIdOf(target: string | RedisTarget): Promise<string | undefined> {
+/** All masters. Which node of a cluster answers a plain INFO is chance. */
+async function describe(link: RedisLink): Promise<Server[]> {
+  const replies = (await link.callEverywhere('INFO', ['server', 'memory'], {
+    deadlineMs: askLimitMs,
+  })) as Buffer[];
+  return replies.map((text) => {
+    const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(String(text))?.[1];
+    return {
+      runId: field('run_id') ?? '',
+      policy: field('maxmemory_policy') ?? 'noeviction',
+      maxBytes: Number(field('maxmemory') ?? 0),
+    };
+  });
+}
+
+/** Empty if that Redis cannot be asked: then nothing is known, and the queue's own check still stands. */
+async function runIdsOf(target: string | RedisTarget): Promise<Set<string>> {
   const link = new RedisLink(target, { name: 'sluice-cache-check' });
   try {
-    return (await describe(link)).runId;
+    return new Set((await describe(link)).map(({ runId }) => runId));
   } catch {
-    return undefined;
+    return new Set();
   } finally {
     link.close();
   }

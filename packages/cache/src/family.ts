@@ -66,7 +66,12 @@ export class CacheFamily<K, V> {
       }
     }
     if (places.length > 0) {
-      const { values: fetched } = await this.#fetchAll(places.map(({ place }) => place));
+      const { values: fetched } = await this.#fetchAll(
+        places.map(({ place }) => place),
+        (error) => {
+          throw error;
+        },
+      );
       for (const [i, { index }] of places.entries()) values[index] = fetched[i];
     }
     return values as V[];
@@ -90,15 +95,17 @@ export class CacheFamily<K, V> {
     return this.#engine.invalidate({ names: keys.map((key) => valueName(this.family, key)), groups: [] });
   }
 
-  /** Loads what is not in Redis yet. */
+  /** Loads what is not in Redis yet. If some of it cannot be loaded, the rest is all the same, and then the first error is thrown. */
   async warm(keys: readonly K[]): Promise<Warmed> {
     const warmed: Warmed = { present: 0, loaded: 0 };
+    const errors: unknown[] = [];
     for (let at = 0; at < keys.length; at += warmAtOnce) {
       const places = keys.slice(at, at + warmAtOnce).map((key) => this.#placeOf(key));
-      const { missing } = await this.#fetchAll(places);
+      const { missing } = await this.#fetchAll(places, (error) => errors.push(error));
       warmed.loaded += missing;
       warmed.present += places.length - missing;
     }
+    if (errors.length > 0) throw errors[0];
     return warmed;
   }
 
@@ -140,20 +147,27 @@ export class CacheFamily<K, V> {
 
   #fetch(place: Place<K>): Promise<V> {
     const began = this.#engine.order.next();
+    // Now, because the answer comes in the context of whoever else shares the MGET.
+    const { isInside } = this.#engine.gate;
     return new Promise<V>((resolve, reject) => {
       const done = (found: Found) => {
         if (this.#isServed(place, found)) return resolve(found.envelope.v as V);
-        this.#flights.begin([place], found.kind === 'away');
+        this.#flights.begin([place], found.kind === 'away', isInside);
         this.#flights
-          .obtain(place, began, found.kind === 'aged')
+          .obtain(place, began, found.kind === 'aged', isInside)
           .then(resolve as (value: unknown) => void, reject);
       };
       this.#look(place, done);
     });
   }
 
-  async #fetchAll(places: readonly Place<K>[]): Promise<{ values: unknown[]; missing: number }> {
+  /** Whatever `onError` throws ends it at once; each value has its own outcome all the same. */
+  async #fetchAll(
+    places: readonly Place<K>[],
+    onError: (error: unknown) => void,
+  ): Promise<{ values: unknown[]; missing: number }> {
     const began = this.#engine.order.next();
+    const { isInside } = this.#engine.gate;
     const found = await this.#lookAll(places);
     const values: unknown[] = [];
     const missing: { place: Place<K>; index: number; kind: Found['kind'] }[] = [];
@@ -168,10 +182,15 @@ export class CacheFamily<K, V> {
         this.#flights.begin(
           some.map(({ place }) => place),
           isAway,
+          isInside,
         );
       }
       const obtained = missing.map(async ({ place, index, kind }) => {
-        values[index] = await this.#flights.obtain(place, began, kind === 'aged');
+        try {
+          values[index] = await this.#flights.obtain(place, began, kind === 'aged', isInside);
+        } catch (error) {
+          onError(error);
+        }
       });
       await Promise.all(obtained);
     }
@@ -196,7 +215,7 @@ export class CacheFamily<K, V> {
     new Lookup(this.#engine, this.family, this.#counts, place, done).start();
   }
 
-  /** Counts what was found, and begins a refresh where one is due. */
+  /** Counts what was found, and begins a refresh where one is due. What was not found is counted when it is obtained. */
   #isServed(place: Place<K>, found: Found): found is Extract<Found, { kind: 'fresh' | 'stale' }> {
     const counts = this.#counts;
     if (found.kind === 'fresh') {
@@ -214,7 +233,6 @@ export class CacheFamily<K, V> {
       this.#flights.refresh(place, found.envelope.expires);
       return true;
     }
-    counts.misses += 1;
     return false;
   }
 

@@ -17,6 +17,7 @@ import type { Engine } from './engine.js';
 import { packEnvelope, writeEnvelope, type Envelope } from './envelope.js';
 import { cacheErrors } from './errors.js';
 import { deepFreeze } from './freeze.js';
+import { Entry } from './gate.js';
 import { Lookup, type Found, type Place } from './lookup.js';
 import { scripts } from './scripts.js';
 import type { FamilyCounts } from './statistics.js';
@@ -25,6 +26,8 @@ import { validate } from './validate.js';
 
 interface Outcome {
   value: unknown;
+  /** It has expired, and stands in for one that could not be loaded in time. */
+  isStale?: boolean;
   /** The value is not older than this; -1 if nothing came of the flight. */
   asOf: number;
 }
@@ -36,6 +39,8 @@ interface Flight<K> {
   readonly fail: (error: unknown) => void;
   /** Redis has just been asked in vain: a second attempt would only make its readers wait longer. */
   readonly isAway: boolean;
+  /** Where it waits if Redis is away. */
+  entry: Entry;
   /** A refresh in the background: the value that is to be replaced expires then. */
   readonly replaces?: number;
 }
@@ -78,25 +83,42 @@ export class Flights<K> {
 
   /**
    * Begins flights for all of them that have none, with one call of the loader for those that get their lease at once. `areAway`:
-   * Redis could not be asked for them.
+   * Redis could not be asked for them. `isInside`: a load waits for them that has passed the gate.
    */
-  begin(places: readonly Place<K>[], areAway: boolean): void {
+  begin(places: readonly Place<K>[], areAway: boolean, isInside: boolean): void {
+    if (isInside) for (const { name } of places) this.#open.get(name)?.entry.bringIn();
     const fresh = places.filter(({ name }) => !this.#open.has(name));
     this.#counts.coalesced += places.length - fresh.length;
     const unique = new Map(fresh.map((place) => [place.name, place]));
-    if (unique.size > 0) void this.#fly([...unique.values()].map((place) => this.#create(place, areAway)));
+    if (unique.size === 0) return;
+    void this.#fly([...unique.values()].map((place) => this.#create(place, areAway, isInside)));
   }
 
-  /** The value, for a reader that asked as number `began` and found nothing; `hasAged` if it found one to fall back on. */
-  async obtain(place: Place<K>, began: number, hasAged: boolean): Promise<unknown> {
+  /**
+   * The value, for a reader that asked as number `began` and found nothing; `hasAged` if it found one to fall back on. Only now is it
+   * known what answers the reader, so it is counted here, and once.
+   */
+  async obtain(place: Place<K>, began: number, hasAged: boolean, isInside: boolean): Promise<unknown> {
+    let answeredBy: 'misses' | 'staleServed' = 'misses';
+    try {
+      const { value, isStale } = await this.#outcome(place, began, hasAged, isInside);
+      if (isStale) answeredBy = 'staleServed';
+      return value;
+    } finally {
+      this.#counts[answeredBy] += 1;
+    }
+  }
+
+  async #outcome(place: Place<K>, began: number, hasAged: boolean, isInside: boolean): Promise<Outcome> {
     let isAway = false;
     for (let round = 0; round < maxRounds; round++) {
-      if (!this.#open.has(place.name)) this.begin([place], isAway);
+      if (!this.#open.has(place.name)) this.begin([place], isAway, isInside);
       const flight = this.#open.get(place.name)!;
+      if (isInside) flight.entry.bringIn();
       const outcome = await (hasAged ? this.#impatiently(flight) : flight.outcome);
-      if (outcome.asOf >= began) return outcome.value;
-      const { found } = await this.look(place);
-      if (found.kind === 'fresh' || found.kind === 'stale') return found.envelope.v;
+      if (outcome.asOf >= began) return outcome;
+      const { found, sentAs } = await this.look(place);
+      if (found.kind === 'fresh' || found.kind === 'stale') return foundAs(found, sentAs);
       isAway = found.kind === 'away';
     }
     throw cacheErrors.RESTLESS({ name: place.name, rounds: maxRounds });
@@ -105,7 +127,7 @@ export class Flights<K> {
   /** Loads a new value in the background, unless somebody does already. */
   refresh(place: Place<K>, replaces: number): void {
     if (this.#open.has(place.name)) return;
-    void this.#fly([this.#create(place, false, replaces)]);
+    void this.#fly([this.#create(place, false, false, replaces)]);
   }
 
   look(place: Place<K>): Promise<{ found: Found; sentAs: number }> {
@@ -132,7 +154,7 @@ export class Flights<K> {
     return (await this.#fill(place, grip, copy.written, 0)) ? 'set' : 'refused';
   }
 
-  #create(place: Place<K>, isAway: boolean, replaces?: number): Flight<K> {
+  #create(place: Place<K>, isAway: boolean, isInside: boolean, replaces?: number): Flight<K> {
     const { promise: outcome, resolve, reject } = withResolvers<Outcome>();
     const leave = () => {
       if (this.#open.get(place.name) === flight) this.#open.delete(place.name);
@@ -141,6 +163,7 @@ export class Flights<K> {
       place,
       outcome,
       isAway,
+      entry: new Entry(isInside),
       settle: (result) => {
         leave();
         resolve(result);
@@ -204,19 +227,25 @@ export class Flights<K> {
     const token = makeToken();
     const lease = engine.keys.lease(place.name);
     const args = { token, leaseMs: engine.leaseMs, force: force ? '1' : '' };
+    // A lease that nobody loads under would keep the readers of all processes waiting until it ends.
+    const giveBack = (reply: unknown) => {
+      if (typeof reply !== 'number') engine.channel.runBehind(scripts.release, { lease }, { token });
+    };
+    const leasing = engine.channel.run(scripts.lease, { lease }, args, giveBack);
     try {
       const [answer, gens, { found, sentAs }] = await Promise.all([
-        engine.channel.run(scripts.lease, { lease }, args) as Promise<Buffer | number>,
+        leasing as Promise<Buffer | number>,
         this.#generations(place.groups),
         force ? absent : this.look(place),
       ]);
       const isLeased = typeof answer !== 'number';
       if (found.kind === 'fresh' && (replaces === undefined || found.envelope.expires > replaces)) {
         if (isLeased) void this.#release(place, token);
-        return { kind: 'found', outcome: { value: found.envelope.v, asOf: sentAs } };
+        return { kind: 'found', outcome: foundAs(found, sentAs) };
       }
       return isLeased ? { kind: 'lease', token, gens } : { kind: 'busy', leftMs: answer };
     } catch {
+      leasing.then(giveBack, () => {});
       return { kind: 'away' };
     }
   }
@@ -234,12 +263,20 @@ export class Flights<K> {
     return Object.fromEntries(await Promise.all(pairs));
   }
 
+  /** Values that are loaded one by one end one by one: none of them waits for another, or fails with it. */
   async #load(boarded: readonly Boarded<K>[]): Promise<void> {
+    const parts = this.#family.loadMany === undefined ? boarded.map((one) => [one]) : [boarded];
+    await Promise.all(parts.map((part) => this.#loadTogether(part)));
+  }
+
+  async #loadTogether(boarded: readonly Boarded<K>[]): Promise<void> {
     const isAway = boarded.some(({ grip }) => grip.kind === 'away');
     const load = () => this.#loadNow(boarded);
+    const entry = new Entry(boarded.some(({ flight }) => flight.entry.isInside));
+    for (const { flight } of boarded) flight.entry = entry;
     if (isAway) this.#counts.bypassed += boarded.length;
     try {
-      await (isAway ? this.#engine.gate.pass(load) : load());
+      await (isAway ? this.#engine.gate.pass(load, entry) : load());
     } catch (error) {
       await Promise.all(boarded.map((one) => this.#endBadly(one, error)));
     }
@@ -271,7 +308,9 @@ export class Flights<K> {
   async #timeLoader(boarded: readonly Boarded<K>[], startMs: number): Promise<readonly unknown[]> {
     try {
       this.#counts.loads += boarded.length;
-      return await this.#callLoader(boarded.map(({ flight }) => flight.place.key));
+      const values = await this.#callLoader(boarded.map(({ flight }) => flight.place.key));
+      this.#counts.loaded += boarded.length;
+      return values;
     } catch (error) {
       this.#counts.loadErrors += boarded.length;
       throw error;
@@ -298,7 +337,7 @@ export class Flights<K> {
     if (load === undefined && loadMany === undefined) throw cacheErrors.LOADER_MISSING({ family });
     const call = async (): Promise<readonly unknown[]> => {
       if (loadMany === undefined || (keys.length === 1 && load !== undefined)) {
-        return Promise.all(keys.map(async (key) => load!(key, context)));
+        return [await load!(keys[0]!, context)];
       }
       const results = await loadMany(keys, context);
       if (results.length === keys.length) return results;
@@ -334,8 +373,7 @@ export class Flights<K> {
     if (this.#family.staleIfErrorMs === 0 && this.#family.staleMs === 0) return undefined;
     const { found, sentAs } = await this.look(place);
     if (found.kind === 'missing' || found.kind === 'away') return undefined;
-    this.#counts.staleServed += 1;
-    return { value: found.envelope.v, asOf: sentAs };
+    return foundAs(found, sentAs);
   }
 
   /** The outcome of the flight, or a stale value if it takes longer than the soft timeout. */
@@ -426,6 +464,10 @@ export class Flights<K> {
     let timer = clock.setTimer(again, leaseMs / renewalsPerLease);
     return () => timer.cancel();
   }
+}
+
+function foundAs(found: Extract<Found, { envelope: Envelope }>, asOf: number): Outcome {
+  return { value: found.envelope.v, asOf, isStale: found.kind !== 'fresh' };
 }
 
 const absent: Promise<{ found: Found; sentAs: number }> = Promise.resolve({

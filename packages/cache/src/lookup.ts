@@ -1,4 +1,5 @@
 // One reader's question to Redis and what the answer is worth. The object is the whole cost of a hit beside the promise.
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Engine } from './engine.js';
 import { readEnvelope, type Envelope } from './envelope.js';
 import type { Family } from './define.js';
@@ -60,16 +61,25 @@ export class Lookup<K> implements Reading {
     this.#done({ kind: 'away' }, 0);
   }
 
-  answer(value: Buffer | null, generations: readonly (Buffer | null)[], read: Read): void {
+  answer(
+    value: Buffer | null,
+    generations: readonly (Buffer | null)[],
+    read: Read,
+  ): Promise<void> | undefined {
     // An invalidation that failed while this was under way: whatever Redis had is not to be believed.
-    if (this.#engine.kept.concerns(this.#place.name, this.#place.groups)) return this.fail();
-    if (value === null) return this.#done({ kind: 'missing', why: 'absent' }, read.sentAs);
+    if (this.#engine.kept.concerns(this.#place.name, this.#place.groups)) {
+      this.fail();
+      return undefined;
+    }
+    if (value === null) {
+      this.#done({ kind: 'missing', why: 'absent' }, read.sentAs);
+      return undefined;
+    }
     const envelope = readEnvelope(value);
     if (envelope instanceof Promise) {
-      void envelope.then((late) => this.#open(late, value.length, generations, read));
-    } else {
-      this.#open(envelope, value.length, generations, read);
+      return envelope.then((late) => this.#open(late, value.length, generations, read));
     }
+    return this.#open(envelope, value.length, generations, read);
   }
 
   #open(
@@ -77,8 +87,11 @@ export class Lookup<K> implements Reading {
     bytes: number,
     generations: readonly (Buffer | null)[],
     read: Read,
-  ): void {
-    if (envelope === undefined) return this.#reject(read);
+  ): Promise<void> | undefined {
+    if (envelope === undefined) {
+      this.#reject(read);
+      return undefined;
+    }
     const { serverClock, random } = this.#engine;
     const { groups } = this.#place;
     const verdict = judge(envelope, groups, generations, serverClock.now(), this.#family, random);
@@ -89,16 +102,18 @@ export class Lookup<K> implements Reading {
       envelope.v === undefined ||
       envelope.v === null
     ) {
-      return this.#finish(verdict, bytes, read);
+      this.#finish(verdict, bytes, read);
+      return undefined;
     }
-    const accept = (validated: Validated) => {
-      if ('issues' in validated) return this.#reject(read);
+    const accept = (validated: Validated | undefined) => {
+      if (validated === undefined || 'issues' in validated) return this.#reject(read);
       envelope.v = validated.value;
       this.#finish(verdict, bytes, read);
     };
-    const validated = validate(schema, envelope.v);
-    if (validated instanceof Promise) void validated.then(accept, () => this.#reject(read));
-    else accept(validated);
+    const validated = attempt(schema, envelope.v);
+    if (validated instanceof Promise) return validated.then(accept);
+    accept(validated);
+    return undefined;
   }
 
   #reject(read: Read): void {
@@ -123,5 +138,18 @@ export class Lookup<K> implements Reading {
     const freshMs = remainingMs - earlyByMs(envelope.loadMs, earlyRefresh, random);
     const untilMs = Math.min(read.sentMs + nearMs, clock.monotonicMs() + freshMs);
     near.put(this.#place.name, envelope.v, untilMs, bytes, this.#place.groups);
+  }
+}
+
+/** Undefined if the schema throws: a value that it cannot even look at does not fit it. */
+function attempt(
+  schema: StandardSchemaV1,
+  value: unknown,
+): Validated | undefined | Promise<Validated | undefined> {
+  try {
+    const validated = validate(schema, value);
+    return validated instanceof Promise ? validated.catch(() => undefined) : validated;
+  } catch {
+    return undefined;
   }
 }

@@ -74,6 +74,9 @@ export class NearCache {
   put(name: string, value: unknown, untilMs: number, bytes: number, groups: readonly string[]): void {
     if (bytes > this.#limits.maxBytes) return;
     this.drop(name);
+    // Before the first mark: one that was taken and then forgotten with all groups would never be told of an invalidation. Groups of
+    // copies that are gone stay behind, so now and then everything is dropped, which costs some reads of Redis.
+    if (!this.#hasRoomFor(groups)) this.clear();
     const marks = groups.length === 0 ? undefined : groups.map((group) => this.#mark(group));
     this.#copies.set(name, {
       value,
@@ -105,11 +108,15 @@ export class NearCache {
     this.#bytes = 0;
   }
 
+  #hasRoomFor(groups: readonly string[]): boolean {
+    let left = this.#limits.maxEntries - this.#groups.size;
+    for (const group of groups) if (!this.#groups.has(group)) left -= 1;
+    return left >= 0;
+  }
+
   #mark(group: string): GroupMark {
     let state = this.#groups.get(group);
     if (state === undefined) {
-      // Groups of copies that are gone stay behind. Rarely, all of them are dropped, which costs some reads of Redis.
-      if (this.#groups.size >= this.#limits.maxEntries) this.clear();
       state = { version: 0 };
       this.#groups.set(group, state);
     }

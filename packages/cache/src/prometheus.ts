@@ -41,8 +41,8 @@ const familyMetrics: FamilyMetric[] = [
     name: 'sluice_cache_loads_total',
     help: 'Values that were loaded, by how it ended.',
     type: 'counter',
-    samples: ({ loads, loadErrors }) => [
-      [',outcome="loaded"', loads - loadErrors],
+    samples: ({ loaded, loadErrors }) => [
+      [',outcome="loaded"', loaded],
       [',outcome="failed"', loadErrors],
     ],
   },

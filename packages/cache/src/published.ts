@@ -2,6 +2,7 @@
 // anew counts from zero, so what happened between two looks is found process by process, never as a difference of sums.
 import type { RedisLink } from '@sluice/redis';
 import { defaultPrefix, KeySpace } from './keys.js';
+import { keepMs } from './publisher.js';
 import { addCounts, FamilyCounts, type CacheStatistics } from './statistics.js';
 
 export type CountedFamily = FamilyCounts & { family: string };
@@ -14,6 +15,8 @@ export interface PublishedCache extends Omit<CacheStatistics, 'families'> {
   /** When it began to count, and when it published, by the clock of Redis. */
   sinceMs: number;
   atMs: number;
+  /** Until when it could not reach Redis, by the clock of Redis: who cannot reach it cannot tell so there before it can again. */
+  awayUntilMs?: number;
   /** How often it publishes. */
   everyMs: number;
   families: CountedFamily[];
@@ -30,11 +33,16 @@ export async function readPublished(
   { prefix = defaultPrefix, deadlineMs }: ReadPublishedOptions = {},
 ): Promise<PublishedCache[]> {
   const limit = deadlineMs === undefined ? {} : { deadlineMs };
-  const reply = (await link.call('HGETALL', [new KeySpace(prefix).statistics], limit)) as Buffer[];
+  const [reply, [seconds]] = (await Promise.all([
+    link.call('HGETALL', [new KeySpace(prefix).statistics], limit),
+    link.call('TIME', [], limit),
+  ])) as [Buffer[], [Buffer, Buffer]];
+  // A Redis that evicts may have lost who published when, and then nobody has removed those that are gone.
+  const fromMs = Number(seconds) * 1_000 - keepMs;
   const found: PublishedCache[] = [];
   for (let i = 1; i < reply.length; i += 2) {
     const one = parse(String(reply[i]));
-    if (one) found.push(one);
+    if (one && one.atMs > fromMs) found.push(one);
   }
   return found.sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -1,5 +1,6 @@
 // Tells all who look what this process has counted. Statistics are fields of a process and cost a hit one addition; every few seconds
-// they are written to Redis once, whatever the number of reads. With Redis away nothing is told, and nobody waits for it.
+// they are written to Redis once, whatever the number of reads. With Redis away nothing is told, and nobody waits for it; that it was
+// away is told when it is back.
 import { hostname } from 'node:os';
 import type { Timer } from '@sluice/base';
 import type { Engine } from './engine.js';
@@ -12,7 +13,10 @@ export const defaultPublishMs = 5_000;
 export const keepMs = 120_000;
 
 /** What changes from one publication to the next. */
-export type Report = Omit<PublishedCache, 'id' | 'host' | 'pid' | 'sinceMs' | 'atMs' | 'everyMs'>;
+export type Report = Omit<
+  PublishedCache,
+  'id' | 'host' | 'pid' | 'sinceMs' | 'atMs' | 'awayUntilMs' | 'everyMs'
+>;
 
 export class Publisher {
   readonly #engine: Engine;
@@ -60,14 +64,16 @@ export class Publisher {
   }
 
   #describe(): PublishedCache {
-    const { clock, serverClock } = this.#engine;
+    const { clock, serverClock, breaker } = this.#engine;
     const atMs = Math.round(serverClock.now());
+    const { closedMs } = breaker;
     return {
       id: this.#id,
       host: hostname(),
       pid: process.pid,
       sinceMs: Math.round(atMs - (clock.monotonicMs() - this.#beganMs)),
       atMs,
+      ...(closedMs !== undefined && { awayUntilMs: Math.round(atMs - (clock.monotonicMs() - closedMs)) }),
       everyMs: this.#everyMs,
       ...this.#report(),
     };

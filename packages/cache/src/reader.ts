@@ -2,7 +2,8 @@
 // each key stands once. Who asks after it was sent goes with the next: its answer must not be older than the question.
 //
 // A value may change while its answer is on the way. Such an answer is right for whoever asked, but no copy of it may be kept; so
-// every read that is under way remembers which keys were reported as changed in the meantime.
+// every read that is under way remembers which keys were reported as changed in the meantime. It is under way until its last reading
+// is done: a large value is decompressed by another thread, and a schema may take its time.
 import type { Clock } from '@sluice/base';
 import type { Channel } from './channel.js';
 
@@ -19,8 +20,12 @@ export class Order {
 export interface Reading {
   readonly valueKey: string;
   readonly generationKeys: readonly string[];
-  /** `read` tells what the answer is worth. */
-  answer(value: Buffer | null, generations: readonly (Buffer | null)[], read: Read): void;
+  /** `read` tells what the answer is worth. Returns a promise if it is not done with it at once. Neither throws. */
+  answer(
+    value: Buffer | null,
+    generations: readonly (Buffer | null)[],
+    read: Read,
+  ): Promise<void> | undefined;
   fail(error: unknown): void;
 }
 
@@ -116,10 +121,13 @@ export class Reader {
       for (const reading of read.readings) reading.fail(error);
       return;
     }
-    this.#underWay.delete(read);
+    let late: Promise<void>[] | undefined;
     for (let i = 0; i < read.readings.length; i++) {
-      deliver(read.readings[i]!, read, values[read.places[i]!]!, values);
+      const ending = deliver(read.readings[i]!, read, values[read.places[i]!]!, values);
+      if (ending !== undefined) (late ??= []).push(ending);
     }
+    if (late !== undefined) await Promise.all(late);
+    this.#underWay.delete(read);
   }
 }
 
@@ -128,15 +136,21 @@ function deliver(
   read: Read,
   value: Buffer | null | Error,
   values: readonly (Buffer | null | Error)[],
-): void {
+): Promise<void> | undefined {
   const { generationKeys } = reading;
-  if (value instanceof Error) return reading.fail(value);
+  if (value instanceof Error) {
+    reading.fail(value);
+    return undefined;
+  }
   if (generationKeys.length === 0) return reading.answer(value, none, read);
   const generations: (Buffer | null)[] = [];
   for (const key of generationKeys) {
     const generation = values[read.placeOf(key)]!;
-    if (generation instanceof Error) return reading.fail(generation);
+    if (generation instanceof Error) {
+      reading.fail(generation);
+      return undefined;
+    }
     generations.push(generation);
   }
-  reading.answer(value, generations, read);
+  return reading.answer(value, generations, read);
 }

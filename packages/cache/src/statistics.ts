@@ -3,10 +3,14 @@
 export class FamilyCounts {
   nearHits = 0;
   redisHits = 0;
+  /** Reads that a load answered, with a value or an error. */
   misses = 0;
   negativeHits = 0;
+  /** Reads that were answered with a value which had expired: while it is refreshed, or because loading failed or was slow. */
   staleServed = 0;
+  /** Loads that were begun, and of those that have ended how: well or with an error. */
   loads = 0;
+  loaded = 0;
   loadErrors = 0;
   loadMs = 0;
   /** Readers that were served by a load which another reader, here or in another process, had begun. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { isSluiceError } from '@sluice/base';
+import { isSluiceError, silentLogger } from '@sluice/base';
 import { Queue } from '@sluice/queue';
 import { RedisLink } from '@sluice/redis';
 import { startCluster, startRedis } from '@sluice/testbed';
@@ -172,6 +172,20 @@ test('a cache refuses to share a Redis that evicts with the queue, and so does t
   const queue = new Queue('mail', { redis: redis.url });
   t.after(() => queue.close(500));
   await assert.rejects(queue.add({}), (error) => isSluiceError(error, 'EVICTING_REDIS'));
+});
+
+test('a cache that starts without its Redis looks at it when it is there', async (t) => {
+  const redis = await startRedis({ appendonly: false, config: { 'maxmemory-policy': 'allkeys-lru' } });
+  t.after(() => redis.stop());
+  await redis.kill9();
+  const told: unknown[] = [];
+  const error = (fields: object) => void told.push((fields as { error?: unknown }).error);
+  const logger = { ...silentLogger, error };
+  const cache = new Cache({ redis: redis.url, queueRedis: redis.url, publishMs: 0, logger });
+  t.after(() => cache.close());
+  assert.deepEqual(await cache.start(), []);
+  await redis.restart();
+  await eventually('it is told', () => told.some((one) => isSluiceError(one, 'EVICTING_QUEUE_REDIS')));
 });
 
 test('a cache says when it shares a Redis with the queue that does not evict, and when its own never does', async (t) => {

@@ -1,8 +1,9 @@
 // On a cluster values, leases and generations are spread over all masters; everything works as on one server.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { isSluiceError } from '@sluice/base';
 import { startCluster, type RedisCluster } from '@sluice/testbed';
-import { defineCache } from '../src/index.js';
+import { Cache, defineCache } from '../src/index.js';
 import { eventually, latch, makePrefix, openCache, Table, untilWatching } from './setup.js';
 
 let cluster: RedisCluster;
@@ -68,6 +69,20 @@ test('on a cluster what was invalidated during its load is not stored', async (t
     assert.equal((await late).version, version);
     assert.equal((await rows.get('a')).version, version);
     await rows.invalidate('a');
+  }
+});
+
+test('a cache refuses an evicting cluster that is the queue’s too, whichever nodes answer', async (t) => {
+  const policy = (name: string) =>
+    Promise.all(cluster.nodes.map((node) => node.command('CONFIG', 'SET', 'maxmemory-policy', name)));
+  await policy('allkeys-lru');
+  t.after(() => policy('noeviction'));
+  // Which node is asked is chance: six times that it is the same on both sides would be a lot of it.
+  for (let attempt = 0; attempt < 6; attempt++) {
+    const cache = new Cache({ redis: cluster.url, queueRedis: cluster.url, publishMs: 0 });
+    t.after(() => cache.close());
+    await assert.rejects(cache.start(), (error) => isSluiceError(error, 'EVICTING_QUEUE_REDIS'));
+    cache.close();
   }
 });
 

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { applyEvent, families, killedBy, prometheusText, valueName } from '../src/index.js';
 import type { CacheFamily, DomainEvent, Family } from '../src/index.js';
-import { useRedis } from './setup.js';
+import { eventually, latch, useRedis } from './setup.js';
 
 const bed = useRedis();
 const md5 = (text: string) => createHash('md5').update(text).digest('hex');
@@ -146,6 +146,27 @@ test('applied to a cache, an event kills these values and leaves the others', as
     ...['node', 'node', 'nodeAt', 'nodeAt'],
     ...['drive', 'driveById'],
   ]);
+});
+
+test('a load is counted by how it ended, and a counter never goes down', async (t) => {
+  const cache = await bed.cache(t);
+  const { opened, open } = latch();
+  const load = async (): Promise<never> => {
+    await opened;
+    throw new Error('broken');
+  };
+  const users = cache.open(families.user, { load });
+  const loads = (outcome: string) => {
+    const line = new RegExp(`^sluice_cache_loads_total\\{family="user",outcome="${outcome}"\\} (\\d+)$`, 'm');
+    return Number(line.exec(prometheusText(cache.statistics()))?.[1]);
+  };
+  const reading = users.get(1);
+  reading.catch(() => {});
+  await eventually('the load has begun', () => users.statistics().loads === 1);
+  assert.deepEqual([loads('loaded'), loads('failed')], [0, 0]);
+  open();
+  await assert.rejects(reading, /broken/);
+  assert.deepEqual([loads('loaded'), loads('failed')], [0, 1]);
 });
 
 test('statistics of each family are told to Prometheus', async (t) => {

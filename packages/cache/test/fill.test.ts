@@ -1,8 +1,12 @@
 // Misses: one load for all readers of all processes, and nothing that was invalidated comes back.
 import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
-import { isSluiceError } from '@sluice/base';
+import { fileURLToPath } from 'node:url';
+import { isSluiceError, ManualClock } from '@sluice/base';
+import { RedisLink } from '@sluice/redis';
 import { defineCache } from '../src/index.js';
 import type { Cache, CacheDefinition, CacheFamily } from '../src/index.js';
 import { commandCounts, eventually, latch, sleep, Table, untilWatching, useRedis } from './setup.js';
@@ -42,14 +46,70 @@ test('five processes with a hundred readers each load once', async (t) => {
   const table = new Table();
   const { caches, families } = await processes(t, 5, table);
   await untilWatching(...caches);
-  table.hold = sleep(300);
+  const loading = latch();
+  table.hold = loading.opened;
   const before = await commandCounts(bed.redis);
   const readers = families.flatMap((rows) => Array.from({ length: 100 }, () => rows.get('a')));
+  const sum = (name: 'coalesced' | 'loads' | 'loaded' | 'misses') =>
+    families.reduce((total, rows) => total + rows.statistics()[name], 0);
+  // All but the one that loads: those of its process who share its flight, and in the others one waits in line for the rest.
+  await eventually('all others wait for the load', () => sum('coalesced') === 499);
+  assert.deepEqual([sum('loads'), sum('loaded')], [1, 0]);
+  await sleep(300);
+  loading.open();
   for (const value of await Promise.all(readers)) assert.deepEqual(value, { key: 'a', version: 0 });
   const after = await commandCounts(bed.redis);
   assert.equal(table.reads, 1);
   const asked = (after['mget'] ?? 0) - (before['mget'] ?? 0);
   assert.ok(asked < 100, `waiting readers ask rarely: ${asked} MGETs`);
+  assert.deepEqual([sum('coalesced'), sum('loads'), sum('loaded'), sum('misses')], [499, 1, 1, 500]);
+});
+
+test('how long a load took is counted, and kept with the value', async (t) => {
+  const clock = new ManualClock();
+  const cache = await bed.cache(t, { parts: { clock } });
+  const loading = latch();
+  const table = new Table();
+  table.hold = loading.opened;
+  const rows = cache.open(
+    defineCache({ name: 'row', key: (key: string) => key, load: (key) => table.read(key), ttlMs: 60_000 }),
+  );
+  const reading = rows.get('a');
+  await eventually('the load has begun', () => table.reads === 1);
+  await clock.advance(250);
+  loading.open();
+  await reading;
+  const { loadMs, averageLoadMs } = rows.statistics();
+  assert.deepEqual([loadMs, averageLoadMs], [250, 250]);
+  assert.equal((await rows.explain('a')).redis!.loadMs, 250);
+});
+
+test('of several values that are loaded one by one, one that fails or is slow leaves the others alone', async (t) => {
+  const slow = latch();
+  const load = async (key: string): Promise<Row> => {
+    if (key === 'bad') throw new Error('broken');
+    if (key === 'slow') await slow.opened;
+    return { key, version: 7 };
+  };
+  const { families } = await processes(t, 1, new Table(), { load, nearMs: 0 });
+  const [rows] = families as [CacheFamily<string, Row>];
+  const keys = ['slow', 'bad', 'good'];
+  const together = rows.getMany(keys);
+  together.catch(() => {});
+  await eventually('they are loaded', () => rows.statistics().loads === 3);
+  const readers = keys.map((key) => rows.get(key));
+  const settled = Promise.allSettled(readers);
+  const [reading, , good] = readers;
+  await assert.rejects(together, /broken/);
+  assert.equal((await good!).version, 7, 'it waits neither for the slow one nor fails with the bad one');
+  slow.open();
+  assert.equal((await reading!).version, 7);
+  await settled;
+  const { loads, loaded, loadErrors } = rows.statistics();
+  // Who asks for the bad one after it failed has it loaded once more.
+  assert.deepEqual([loads, loaded, loadErrors], [2 + loadErrors, 2, loadErrors]);
+  await assert.rejects(rows.warm(['bad', ...Array.from({ length: 600 }, (_, i) => `w${i}`)]), /broken/);
+  assert.equal((await rows.explain('w599')).state, 'fresh', 'the rest is warm');
 });
 
 test('what was invalidated during its load is not stored, whichever way it was invalidated', async (t) => {
@@ -89,6 +149,67 @@ test('the loader of a process that died is replaced once its lease ends', async 
   const values = await Promise.all(families.flatMap((rows) => [rows.get('a'), rows.get('a')]));
   for (const value of values) assert.equal(value.version, 0);
   assert.equal(table.reads, 1);
+});
+
+test('a process that is killed while it loads costs one more load, and readers of others are served', async (t) => {
+  const table = new Table();
+  const prefix = bed.prefix();
+  const leaseMs = 1_000;
+  const program = fileURLToPath(new URL('dyingLoader.js', import.meta.url));
+  const dying = fork(program, [bed.redis.url, prefix, `${leaseMs}`]);
+  t.after(() => dying.kill('SIGKILL'));
+  await once(dying, 'message');
+  const open = async () =>
+    (await bed.cache(t, { prefix, leaseMs })).open(
+      defineCache({ name: 'row', key: (key: string) => key, load: (key) => table.read(key), ttlMs: 60_000 }),
+    );
+  const families = [await open(), await open()];
+  const readers = families.flatMap((rows) => Array.from({ length: 10 }, () => rows.get('a')));
+  // It renews its lease as long as it lives.
+  await sleep(2 * leaseMs);
+  assert.equal(table.reads, 0);
+  dying.kill('SIGKILL');
+  for (const value of await Promise.all(readers)) assert.equal(value.version, 0);
+  assert.equal(table.reads, 1);
+});
+
+test('a lease whose answer came too late, or without a generation, is given back', async (t) => {
+  const troubles = {
+    late: async (script: string, run: () => Promise<unknown>, healed: Promise<void>) => {
+      const reply = await run();
+      if (script === 'lease') await healed;
+      return reply;
+    },
+    alone: async (script: string, run: () => Promise<unknown>) => {
+      if (script === 'generation') throw new Error('refused');
+      return run();
+    },
+  };
+  for (const [name, trouble] of Object.entries(troubles)) {
+    const link = new RedisLink(bed.redis.url);
+    t.after(() => link.close());
+    await link.call('PING', []);
+    const { opened, open } = latch();
+    const run: RedisLink['run'] = (script, keys, args, options) =>
+      trouble(script.name, () => link.run(script, keys, args, options), opened);
+    const wire = { call: link.call.bind(link), run };
+    const prefix = bed.prefix();
+    const cache = await bed.cache(t, { prefix, patienceMs: 500, leaseMs: 600_000, parts: { wire } });
+    const table = new Table();
+    const family = defineCache({
+      name: 'row',
+      key: (key: string) => key,
+      load: (key) => table.read(key),
+      ttlMs: 60_000,
+      groups: () => ['all'],
+    });
+    assert.equal((await cache.open(family).get('a')).version, 0);
+    open();
+    const lease = `${prefix}:cache:lease:{row:a}`;
+    await eventually(`${name}: it is gone`, async () => (await bed.redis.command('EXISTS', lease)) === 0);
+    const other = (await bed.cache(t, { prefix })).open(family);
+    assert.equal((await other.get('a')).version, 0, 'and does not keep others waiting');
+  }
 });
 
 test('the lease is renewed as long as the load goes on', async (t) => {
@@ -217,7 +338,10 @@ test('a value that expired stands in for a load that fails, unless it was invali
   isBroken = true;
   version = 1;
   await sleep(100);
-  assert.equal((await rows.get('a')).version, 0);
+  for (const { version: old } of await Promise.all([rows.get('a'), rows.get('a'), rows.get('a')]))
+    assert.equal(old, 0);
+  const { staleServed, misses, hitRate } = rows.statistics();
+  assert.deepEqual([staleServed, misses, hitRate], [3, 2, 0.6], 'each read is counted once');
   await rows.invalidate('a');
   await assert.rejects(other.get('a'), /broken/);
   await caches[1]!.invalidateGroup(['of', 'b']);
@@ -273,7 +397,9 @@ test('a slow load is answered with the value that expired, and goes on', async (
   await rows.get('a');
   version = 1;
   await sleep(100);
-  assert.equal((await rows.get('a')).version, 0);
+  for (const { version: old } of await Promise.all([rows.get('a'), rows.get('a')])) assert.equal(old, 0);
+  const { staleServed, misses } = rows.statistics();
+  assert.deepEqual([staleServed, misses], [2, 1], 'each read is counted once');
   slow.open();
   await eventually('the load has ended', async () => (await rows.get('a')).version === 1);
 });

@@ -3,11 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { ManualClock } from '@sluice/base';
+import { RedisLink } from '@sluice/redis';
 import { startProxy } from '@sluice/testbed';
 import { defineCache } from '../src/index.js';
 import type { Cache } from '../src/index.js';
 import { NearCache } from '../src/near.js';
-import { eventually, Table, untilWatching, useRedis } from './setup.js';
+import type { CacheParts } from '../src/cache.js';
+import { eventually, latch, Table, untilWatching, useRedis } from './setup.js';
 
 const bed = useRedis();
 const row = (table: Table) =>
@@ -62,6 +64,72 @@ test('an invalidation removes copies of this process, also those made while it w
   }
 });
 
+/** Says that it watches, and never tells anything: what is dropped was dropped by the process itself. */
+const silentWatch: NonNullable<CacheParts['watch']> = (handlers) => {
+  queueMicrotask(() => handlers.onState('watching'));
+  return { close: () => {} };
+};
+
+test('no copy is kept of a large value that was invalidated while it was decompressed', async (t) => {
+  const link = new RedisLink(bed.redis.url);
+  t.after(() => link.close());
+  let onRead = (): void => {};
+  const call: RedisLink['call'] = async (command, args, options) => {
+    const reply = await link.call(command, args, options);
+    if (command === 'MGET') setImmediate(() => onRead());
+    return reply;
+  };
+  const wire = { call, run: link.run.bind(link) };
+  const cache = await bed.cache(t, { parts: { wire, watch: silentWatch } });
+  const noise = Array.from({ length: 100_000 }, () => Math.random());
+  let version = 0;
+  const load = () => ({ version, noise });
+  const large = cache.open(
+    defineCache({ name: 'large', key: (key: string) => key, load, ttlMs: 600_000, groups: () => ['all'] }),
+  );
+  const kills = { one: () => large.invalidate('one'), group: () => cache.invalidateGroup('all') };
+  for (const [key, kill] of Object.entries(kills)) {
+    await large.get(key);
+    const read = latch();
+    onRead = read.open;
+    const reading = large.get(key);
+    await read.opened;
+    version += 1;
+    assert.equal(await kill(), 'applied');
+    await reading;
+    onRead = () => {};
+    assert.equal((await large.get(key)).version, version, key);
+  }
+});
+
+test('no copy is kept of a value that was invalidated while its schema looked at it', async (t) => {
+  const table = new Table();
+  const cache = await bed.cache(t, { parts: { watch: silentWatch } });
+  let looks = 0;
+  let looking = latch();
+  looking.open();
+  const validate = async (value: unknown) => {
+    looks += 1;
+    await looking.opened;
+    return { value: value as { key: string; version: number } };
+  };
+  const schema = { '~standard': { version: 1, vendor: 'test', validate } } as const;
+  const rows = cache.open(defineCache({ ...row(table), schema }));
+  const kills = { one: () => rows.invalidate('one'), group: () => cache.invalidateGroup(['of', 'group']) };
+  for (const [key, kill] of Object.entries(kills)) {
+    await rows.get(key);
+    looking = latch();
+    const before = looks;
+    const reading = rows.get(key);
+    await eventually('it looks', () => looks > before);
+    const version = table.write(key);
+    assert.equal(await kill(), 'applied');
+    looking.open();
+    await reading;
+    assert.equal((await rows.get(key)).version, version);
+  }
+});
+
 test('all copies are dropped when tracking breaks, and none are kept until it works again', async (t) => {
   const table = new Table();
   const proxy = await startProxy(bed.redis.port);
@@ -97,13 +165,8 @@ test('a tracking connection that is silently dead is noticed, and its copies are
 test('a copy is at most five seconds old, also when notices never come', async (t) => {
   const table = new Table();
   const clock = new ManualClock();
-  // Says that it watches, and never tells anything.
-  const watch = (handlers: { onState: (state: 'watching' | 'blind') => void }) => {
-    queueMicrotask(() => handlers.onState('watching'));
-    return { close: () => {} };
-  };
   const prefix = bed.prefix();
-  const cache = await bed.cache(t, { prefix, parts: { clock, watch } });
+  const cache = await bed.cache(t, { prefix, parts: { clock, watch: silentWatch } });
   const other = await bed.cache(t, { prefix });
   const rows = cache.open(row(table));
   await rows.get('a');
@@ -144,4 +207,17 @@ test('copies are bounded in number and bytes, and those that are used stay', () 
   assert.equal(near.find('of a group'), undefined);
   near.clear();
   assert.deepEqual([near.size, near.bytes], [0, 0]);
+});
+
+test('a copy of several groups hears of each of them, also when older groups are forgotten for it', () => {
+  for (let before = 0; before <= 10; before++) {
+    const near = new NearCache({ maxEntries: 10, maxBytes: 1_000 }, new ManualClock());
+    for (let i = 0; i < before; i++) near.put(`old${i}`, 'value', 1_000, 1, [`old${i}`]);
+    for (const group of ['f', 'g', 'h']) {
+      near.put('a', 'value', 1_000, 1, ['f', 'g', 'h']);
+      assert.ok(near.find('a'));
+      near.dropGroup(group);
+      assert.equal(near.find('a'), undefined, `${group}, after ${before} other groups`);
+    }
+  }
 });

@@ -169,6 +169,38 @@ test('while Redis is away only so many loads run at once, the rest wait, and too
   assert.deepEqual(new Set(await same), new Set([0]));
 });
 
+test('while Redis is away a load that reads other values through the cache needs no second place', async (t) => {
+  const redis = await ownRedis(t);
+  const cache = await openCache(t, {
+    redis: redis.url,
+    patienceMs: 50,
+    bypass: { loadsAtOnce: 2, maxWaiting: 100 },
+  });
+  const define = (name: string, load: (id: number) => Promise<number>) =>
+    cache.open(defineCache({ name, key: (id: number) => id, load, ttlMs: 60_000 }));
+  const inner = define('inner', async (id) => id);
+  const { opened, open } = latch();
+  let waiting = 0;
+  const outer = define('outer', async (id) => {
+    waiting += 1;
+    await opened;
+    const [one, many] = await Promise.all([inner.get(id), inner.getMany([id, 100 + id])]);
+    return one + many.length;
+  });
+  await redis.kill9();
+  await eventually('the breaker is open', () => cache.statistics().breaker === 'open');
+  const readers = [1, 2, 3, 4].map((id) => outer.get(id));
+  await eventually('all places are taken', () => waiting === 2);
+  // Somebody outside was first to ask for what the loads need, and waits in line with it.
+  const outside = [1, 2].map((id) => inner.get(id));
+  await eventually('it waits', () => cache.statistics().bypassLoadsWaiting === 4);
+  open();
+  assert.deepEqual(await Promise.all(readers), [3, 4, 5, 6]);
+  assert.deepEqual(await Promise.all(outside), [1, 2]);
+  const { bypassLoadsRunning, bypassLoadsWaiting } = cache.statistics();
+  assert.deepEqual([bypassLoadsRunning, bypassLoadsWaiting], [0, 0]);
+});
+
 test('a Redis whose memory is full refuses to store, and readers do not notice', async (t) => {
   const redis = await startRedis({ appendonly: false, config: { maxmemory: '1mb' } });
   t.after(() => redis.stop());

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { gunzipSync } from 'node:zlib';
 import { test } from 'node:test';
 import { Redis } from 'ioredis';
-import { isSluiceError } from '@sluice/base';
+import { isSluiceError, ManualClock } from '@sluice/base';
 import { z } from 'zod';
-import { defineCache } from '../src/index.js';
+import { Cache, defineCache } from '../src/index.js';
 import { commandCounts, eventually, Table, untilWatching, useRedis } from './setup.js';
 
 const bed = useRedis();
@@ -122,6 +122,19 @@ test('the envelope in Redis is JSON that can be read: v, expires, loadMs, gens',
   });
   assert.ok(Math.abs(stored.expires - (beforeMs + 60_000)) < 5_000);
   assert.ok(stored.loadMs >= 0 && stored.loadMs < 5_000, `${stored.loadMs} ms`);
+});
+
+test('values expire by the clock of Redis from the first one on, also without start', async (t) => {
+  const prefix = bed.prefix();
+  // By its own clock this process lives in the past.
+  const clock = new ManualClock(Date.now() - 3_600_000);
+  const cache = new Cache({ redis: bed.redis.url, prefix, publishMs: 0, parts: { clock } });
+  t.after(() => cache.close());
+  const rows = cache.open(row(new Table(), { jitter: 0 }));
+  await rows.get('a');
+  const stored = String(await bed.redis.command('GET', `${prefix}:cache:value:{row:a}`));
+  const { expires } = JSON.parse(stored) as { expires: number };
+  assert.ok(Math.abs(expires - (Date.now() + 60_000)) < 30_000, `${expires - Date.now()} ms from now`);
 });
 
 test('what is larger than 8 KB is compressed, and comes back as it was', async (t) => {
@@ -263,6 +276,29 @@ test('a value of another shape, or no value at all, is a miss and is replaced', 
     2 * strangers.length,
     'each is read before and after the lease is taken',
   );
+});
+
+test('a schema that throws at what Redis has makes it a miss, and readers beside it are answered', async (t) => {
+  const cache = await bed.cache(t);
+  const makers = {
+    atOnce: (value: unknown) => ({ value: (value as { id: number }).id.toFixed() }),
+    later: async (value: unknown) => ({ value: (value as { id: number }).id.toFixed() }),
+  };
+  for (const [name, validate] of Object.entries(makers)) {
+    const schema = { '~standard': { version: 1, vendor: 'test', validate } } as const;
+    const key = (id: number) => id;
+    const load = (id: number) => ({ id }) as unknown as string;
+    const strict = cache.open(defineCache({ name, key, load, ttlMs: 60_000, nearMs: 0, schema }));
+    const plain = cache.open(
+      defineCache({ name: `${name}-plain`, key, load: String, ttlMs: 60_000, nearMs: 0 }),
+    );
+    await Promise.all([strict.get(7), plain.get(7)]);
+    const stored = JSON.stringify({ v: {}, expires: Date.now() + 60_000, loadMs: 1 });
+    await bed.redis.command('SET', (await strict.explain(7)).redisKey, stored);
+    const read = await Promise.all([strict.get(7), plain.get(7), strict.get(8)]);
+    assert.deepEqual(read, ['7', '7', '8'], name);
+    assert.ok(strict.statistics().unreadable > 0);
+  }
 });
 
 test('what was loaded and does not fit the schema is an error, and is not stored', async (t) => {

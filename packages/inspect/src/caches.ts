@@ -7,6 +7,8 @@ import type { Problem } from './snapshot.js';
 
 /** The row of all families together; no family can be called so. */
 export const allFamilies = '*';
+/** As long as the shortest step of the history, so that no outage falls between two of them. */
+const recentlyMs = 60_000;
 /** One that has missed so many publications is not there any more. */
 const missedToEnd = 4;
 
@@ -18,8 +20,11 @@ export interface CacheRates {
 }
 
 export interface CacheFamilyRow extends FamilyStatistics {
-  /** Processes that have it open, and those of them that cannot reach Redis: their readers go to the loader. */
   processes: number;
+  /**
+   * Those of the processes that could not reach Redis at some moment of the last minute: their readers went to the loader. A process
+   * tells so when it can reach it again; one that still cannot is silent, and soon not among the processes any more.
+   */
   openBreakers: number;
   rates: CacheRates | null;
 }
@@ -86,7 +91,7 @@ export function summariseCaches(look: CacheLook, before: CacheLook | undefined):
   ): CacheFamilyRow => ({
     ...summarise(name, counts),
     processes: having.length,
-    openBreakers: having.filter(({ breaker }) => breaker === 'open').length,
+    openBreakers: having.filter(({ awayUntilMs = 0 }) => look.atMs - awayUntilMs < recentlyMs).length,
     rates: grown && seconds > 0 ? ratesOf(growth, seconds) : null,
   });
   const counts = sumCounts(look.caches);

@@ -78,7 +78,8 @@ test('entries of processes that have been silent for long are removed by those t
   const prefix = bed.prefix();
   const link = new RedisLink(bed.redis.url);
   t.after(() => link.close());
-  await link.call('HSET', [`${prefix}:cache:statistics:{processes}`, 'old', '{"id":"old","families":[]}']);
+  const old = JSON.stringify({ id: 'old', atMs: Date.now(), families: [] });
+  await link.call('HSET', [`${prefix}:cache:statistics:{processes}`, 'old', old]);
   await link.call('ZADD', [`${prefix}:cache:published:{processes}`, 1, 'old']);
   await link.call('HSET', [`${prefix}:cache:statistics:{processes}`, 'damaged', 'no JSON']);
   assert.equal((await readPublished(link, { prefix })).length, 1);
@@ -89,6 +90,26 @@ test('entries of processes that have been silent for long are removed by those t
   });
   const keepMs = Number(await link.call('PTTL', [`${prefix}:cache:statistics:{processes}`]));
   assert.ok(keepMs > 0 && keepMs <= 120_000);
+});
+
+test('a process that ended long ago is not counted, also when Redis has evicted who published when', async (t) => {
+  const prefix = bed.prefix();
+  const link = new RedisLink(bed.redis.url);
+  t.after(() => link.close());
+  const [statistics, published] = ['statistics', 'published'].map(
+    (name) => `${prefix}:cache:${name}:{processes}`,
+  );
+  const gone = JSON.stringify({ id: 'gone', atMs: Date.now() - 121_000, families: [] });
+  const recent = JSON.stringify({ id: 'recent', atMs: Date.now() - 60_000, families: [] });
+  await link.call('HSET', [statistics!, 'gone', gone, 'recent', recent]);
+  await link.call('ZADD', [published!, Date.now(), 'recent']);
+  const ids = async () => (await readPublished(link, { prefix })).map(({ id }) => id);
+  assert.deepEqual(await ids(), ['recent']);
+  openCache(t, bed.redis.url, prefix);
+  await eventually(async () => (await ids()).length === 2);
+  await link.call('DEL', [published!]);
+  await eventually(async () => (await link.call('HEXISTS', [statistics!, 'gone'])) === 0);
+  await eventually(async () => (await ids()).length === 1);
 });
 
 test('what happened between two looks is found process by process, also when one begins or ends', () => {
@@ -167,6 +188,10 @@ test('with the Redis of the cache away queues are looked at as before, and the p
     const seen = await inspect.caches();
     return seen?.problem === undefined && seen!.total.bypassed > 0;
   });
+  // Away, it could not say so there; back, it says until when it was.
+  const { total, families, processes } = (await inspect.caches())!;
+  assert.deepEqual([total.openBreakers, families[0]!.openBreakers], [1, 1]);
+  assert.ok(processes[0]!.awayUntilMs! > Date.now() - 60_000);
 });
 
 test('on a cluster what the processes published lies in one place', async (t) => {

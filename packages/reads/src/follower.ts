@@ -1,9 +1,10 @@
 // Follows the published events and invalidates what they change, in case that their writer died before it could. How far it has come is
 // kept in Redis, and moves on only when Redis has confirmed the invalidation: after a crash or an outage it begins where it stopped.
-// Several processes may follow; what one has done, the other does in vain.
+// Several processes may follow; what one has done, the other does in vain. An event that makes no sense is passed over, because it would
+// not make more sense the next time, and everything behind it would wait.
 import { setTimeout as pause } from 'node:timers/promises';
 import { silentLogger, type Logger } from '@sluice/base';
-import { applyEvent, type Cache } from '@sluice/cache';
+import { applyEvent, killedBy, type Cache, type DomainEvent } from '@sluice/cache';
 import { followerKey, readEvents, type StreamEvent } from '@sluice/events';
 import type { RedisLink } from '@sluice/redis';
 import { eventsOfMessage } from './changes.js';
@@ -80,9 +81,23 @@ export class ChangeFollower {
   }
 
   async #apply(events: readonly StreamEvent[]): Promise<void> {
-    const changes = events.flatMap(({ topic, value }) => eventsOfMessage(topic, value));
+    const changes = events.flatMap((event) => this.#read(event));
     if (changes.length === 0) return;
     const outcome = await applyEvent(this.#options.cache, ...changes);
     if (outcome !== 'applied') throw new Error('the Redis of the cache cannot be reached');
+  }
+  #read({ cursor, topic, value }: StreamEvent): DomainEvent[] {
+    try {
+      const changes = eventsOfMessage(topic, value);
+      // Names are made of it here, so that one without a tenant, or with a path that is no text, is found by itself.
+      killedBy(...changes);
+      return changes;
+    } catch (error) {
+      this.#logger.warn(
+        { err: error, topic, cursor },
+        'an event makes no sense to the cache and is passed over',
+      );
+      return [];
+    }
   }
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
+import { silentLogger } from '@sluice/base';
 import { followerKey, RedisStreamSink, Relay } from '@sluice/events';
 import { RedisLink } from '@sluice/redis';
 import { waitUntil } from '@sluice/testbed';
@@ -111,6 +112,45 @@ test('a change whose writer died before it could tell is corrected from the outb
   await until('v3');
   await dying.records.nodes.delete({ tenant, id: node!.id });
   await until(undefined);
+});
+
+test('an event that makes no sense is passed over with a line in the log, and those behind it are applied', async (t) => {
+  const { tenant, prefix, open } = await bed.service(t);
+  const [reader, dying] = [await open(), await open({ tells: false })];
+  await store(reader, tenant, 'a', 'v1');
+  assert.equal((await reader.reads.nodeAt(tenant, drive, 'a'))?.etag, 'v1');
+  const link = new RedisLink(bed.redis.url);
+  t.after(() => link.close());
+  const sink = new RedisStreamSink({ redis: link, prefix });
+  const senseless: [topic: string, value: object][] = [
+    ['repository.drives.updated', { tenant: null }],
+    ['repository.documents.updated', { tenant, nodeId: 'n', drive, path: 7 }],
+    ['repository.folders.updated', { tenant, drive, path: { a: 1 } }],
+    ['repository.uploads.completed', { tenant: 'x'.repeat(2_000), uploadId: 'u' }],
+  ];
+  await sink.publish(
+    senseless.map(([topic, value]) => ({
+      ...{ eventId: randomUUID(), topic, key: 'k' },
+      value: JSON.stringify(value),
+    })),
+  );
+  const relay = new Relay({ records: reader.records, sink });
+  void relay.start();
+  await store(dying, tenant, 'a', 'v2');
+  const told: unknown[] = [];
+  const warn = (fields: object) => void told.push((fields as { topic?: string }).topic);
+  const redis = new RedisLink(bed.redis.url);
+  const logger = { ...silentLogger, warn };
+  const follower = new ChangeFollower({ cache: reader.cache, redis, prefix, logger });
+  t.after(() => Promise.all([relay.stop(), follower.stop()]));
+  follower.start();
+  await waitUntil('it is v2', async () => (await reader.reads.nodeAt(tenant, drive, 'a'))?.etag === 'v2', {
+    timeoutMs: 20_000,
+  });
+  assert.deepEqual(
+    told,
+    senseless.map(([topic]) => topic),
+  );
 });
 
 test('events that are none of ours, or are damaged, change nothing and stop nobody', () => {

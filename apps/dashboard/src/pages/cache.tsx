@@ -74,7 +74,9 @@ export default function CachePage() {
                 label: 'Processes',
                 value: number(total.processes),
                 about:
-                  total.openBreakers > 0 ? `${total.openBreakers} cannot reach Redis` : 'all reach Redis',
+                  total.openBreakers > 0
+                    ? `${total.openBreakers} lost Redis in the last minute`
+                    : 'all reach Redis',
                 tone: total.openBreakers > 0 ? 'bad' : 'neutral',
               },
             ]}

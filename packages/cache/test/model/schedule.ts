@@ -1,13 +1,13 @@
 // One random schedule: a few processes with a cache each read, change and invalidate a few values, and everything that can happen
 // between any two steps happens at random: replies get lost, commands arrive late, loaders are slow, fail or die with their process,
-// leases end, groups are swept, values, generations and indexes are evicted, notices come late or not at all, clocks go on.
+// what was read takes its time to be opened, values are set by hand, leases end, groups are swept, values, generations and indexes are evicted, notices come late or not at all, clocks go on.
 //
 // The model is a number per value. A change commits the next version and then invalidates; when the invalidation says `applied`,
 // that version becomes the floor: whoever asks from then on must not get an older one, from Redis or from a load. Copies in another
 // process may be older until its notice has been delivered; copies in the process itself may not.
 import { ManualClock } from '@sluice/base';
 import { Cache, defineCache } from '../../src/index.js';
-import type { CacheFamily } from '../../src/index.js';
+import type { CacheDefinition, CacheFamily } from '../../src/index.js';
 import type { WatchHandlers } from '../../src/cache.js';
 import { Network, type Sabotage } from './network.js';
 import type { Server } from './server.js';
@@ -44,10 +44,22 @@ interface LoadUnderWay {
   reject: (error: Error) => void;
 }
 
+/** A value that was read or is to be written, and that its schema looks at. */
+interface Opening {
+  process: Process;
+  open: () => void;
+}
+
 const keys = ['a', 'b'];
+/** A value belongs to one of each. */
+const groups = ['of', 'too'] as const;
+/** So few that the groups of one value push out those of the other. */
+const fewCopies = 3;
 const stepsPerSchedule = 32;
 /** A read, a lease, a fill and what follows from them, if nothing gets in their way. */
 const flowRounds = 4;
+/** So often, and what was missing is mostly loaded and filled. */
+const loadFlows = 3;
 /** Healing takes some rounds of carrying out, delivering and waiting; a schedule that needs more hangs. */
 const healingRounds = 400;
 const ttlMs = 10_000;
@@ -60,6 +72,7 @@ export class Schedule {
   readonly #network: Network;
   readonly #processes: Process[] = [];
   readonly #loads: LoadUnderWay[] = [];
+  readonly #openings: Opening[] = [];
   readonly #committed = new Map<string, number>();
   readonly #floor = new Map<string, number>();
   readonly #steps: string[] = [];
@@ -67,6 +80,8 @@ export class Schedule {
   readonly #storm: number;
   readonly #hasNear: boolean;
   readonly #hasGroups: boolean;
+  /** Whether the schema answers when the schedule says so: as a value does that another thread decompresses. */
+  readonly #opensSlowly: boolean;
   readonly #stale: { staleMs?: number; staleIfErrorMs?: number };
   #violation: string | undefined;
 
@@ -85,6 +100,7 @@ export class Schedule {
     this.#storm = [0.1, 0.4, 1.5][this.#pick(3)]!;
     this.#hasNear = this.#chance(0.5);
     this.#hasGroups = this.#chance(0.5);
+    this.#opensSlowly = this.#chance(0.3);
     this.#stale = this.#chance(0.5) ? { staleMs: 2 * ttlMs, staleIfErrorMs: 4 * ttlMs } : {};
   }
 
@@ -133,6 +149,8 @@ export class Schedule {
       [6, `${process.id} reads ${key}`, () => this.#read(process, key)],
       [2, `${process.id} reads all`, () => this.#readAll(process)],
       [4, `${process.id} changes ${key}`, () => this.#change(process, key)],
+      [1, `${process.id} sets ${key}`, () => this.#set(process, key)],
+      [2, `${process.id} has copies, changes ${key} and reads it`, () => this.#changeAndRead(process, key)],
       [4, 'everything flows', () => this.#flow()],
       [2 * storm, `${process.id} waits 60 ms`, () => process.clock.advance(60)],
       [1, `${process.id} recovers`, () => this.#recover(process)],
@@ -142,11 +160,16 @@ export class Schedule {
       [0.4 * storm, `the value of ${key} is evicted`, () => this.#remove('value', `row:${key}`)],
     ];
     if (this.#hasGroups) {
-      choices.push([0.4 * storm, 'the generation is evicted', () => this.#remove('generation', `of:${key}`)]);
+      const group = `${groups[this.#pick(groups.length)]}:${key}`;
       choices.push([
         0.4 * storm,
-        'the list of indexes is evicted',
-        () => this.#remove('indexes', `of:${key}`),
+        `the generation of ${group} is evicted`,
+        () => this.#remove('generation', group),
+      ]);
+      choices.push([
+        0.4 * storm,
+        `the list of indexes of ${group} is evicted`,
+        () => this.#remove('indexes', group),
       ]);
       choices.push([1.5, `${process.id} begins to sweep`, () => this.#sweep(process)]);
     }
@@ -165,6 +188,10 @@ export class Schedule {
       choices.push([1, `late request ${index} is carried out`, () => this.#network.carryOutLate(index)]);
     }
     if (this.#loads.length > 0) this.#offerLoads(choices);
+    if (this.#openings.length > 0) {
+      const index = this.#pick(this.#openings.length);
+      choices.push([8, `value ${index} is opened`, () => this.#openings.splice(index, 1)[0]!.open()]);
+    }
     if (process.notices.length > 0)
       choices.push([4, `${process.id} hears a notice`, () => this.#hear(process)]);
     if (this.#hasNear)
@@ -186,12 +213,30 @@ export class Schedule {
     const { requests, replies } = this.#network;
     await Promise.all(requests.map(() => this.#network.carryOut(0)));
     while (replies.length > 0) this.#network.deliver(0);
+    for (const opening of this.#openings.splice(0)) {
+      if (isToEnd || this.#chance(0.4)) opening.open();
+      else this.#openings.push(opening);
+    }
     for (const load of this.#loads.splice(0)) {
       load.seen ??= this.#version(load.key);
       // Some take longer, so that something can happen meanwhile.
       if (isToEnd || this.#chance(0.4)) this.#finish(load);
       else this.#loads.push(load);
     }
+  }
+
+  async #changeAndRead(process: Process, key: string): Promise<void> {
+    for (const one of keys) this.#read(process, one);
+    for (let time = 0; time < loadFlows; time++) await this.#flow();
+    // A load leaves no copy, and the notice of its fill drops one that was made since; what is read after that stays.
+    this.#hearAll(process);
+    for (const one of keys) this.#read(process, one);
+    await settle();
+    await this.#flowOnce(false);
+    await settle();
+    this.#change(process, key);
+    await this.#flow();
+    this.#read(process, key);
   }
 
   /** Long enough for its mender to find that Redis is there. */
@@ -252,6 +297,7 @@ export class Schedule {
     process.cache = new Cache({
       redis: 'redis://nobody',
       prefix: this.#prefix,
+      near: { maxEntries: fewCopies },
       parts: {
         clock,
         random: this.#random,
@@ -271,7 +317,8 @@ export class Schedule {
         nearMs: this.#hasNear ? 5_000 : 0,
         hardTimeoutMs: 1_000_000,
         ...this.#stale,
-        ...(this.#hasGroups && { groups: (key: string) => [['of', key] as const] }),
+        ...(this.#hasGroups && { groups: (key: string) => groups.map((group) => [group, key] as const) }),
+        ...(this.#opensSlowly && { schema: this.#makeSchema(process) }),
         load: (key) =>
           new Promise<Row>((resolve, reject) => {
             if (process.isAlive) this.#loads.push({ process, key, seen: undefined, resolve, reject });
@@ -282,9 +329,21 @@ export class Schedule {
     this.#processes.push(process);
   }
 
+  #makeSchema(process: Process): NonNullable<CacheDefinition<string, Row>['schema']> {
+    const validate = (value: unknown) =>
+      new Promise<{ value: Row }>((resolve) => {
+        const open = () => resolve({ value: value as Row });
+        if (process.isAlive) this.#openings.push({ process, open });
+      });
+    return { '~standard': { version: 1, vendor: 'model', validate } };
+  }
+
   #die(process: Process): void {
     process.isAlive = false;
     this.#network.bury(process.id);
+    for (let i = this.#openings.length - 1; i >= 0; i--) {
+      if (this.#openings[i]!.process === process) this.#openings.splice(i, 1);
+    }
     for (let i = this.#loads.length - 1; i >= 0; i--) {
       if (this.#loads[i]!.process === process) this.#loads.splice(i, 1);
     }
@@ -314,17 +373,26 @@ export class Schedule {
     });
   }
 
-  /** Commits, and invalidates the way a caller would: the value itself, or its group. */
+  /**
+   * By somebody who does it right: what is set is looked up under the lease, when it is written as JSON. Who looked it up before might
+   * bring back what was changed in between.
+   */
+  #set(process: Process, key: string): void {
+    const row = { toJSON: () => ({ version: this.#version(key) }) };
+    this.#watchOver(process, process.rows.set(key, row as unknown as Row), () => {});
+  }
+
+  /** Commits, and invalidates the way a caller would: the value itself, or one of its groups. */
   #change(process: Process, key: string): void {
     const version = this.#version(key) + 1;
     this.#committed.set(key, version);
     const name = `row:${key}`;
-    const byGroup = this.#hasGroups && this.#chance(0.5);
-    const killing = byGroup
-      ? process.cache.invalidateGroup(['of', key])
+    const group = this.#hasGroups && this.#chance(0.5) ? groups[this.#pick(groups.length)] : undefined;
+    const killing = group
+      ? process.cache.invalidateGroup([group, key])
       : process.cache.kill({ names: [name], groups: [] });
     // Told to others when it is carried out.
-    const removed = `${this.#prefix}:cache:${byGroup ? `generation:{of:${key}` : `value:{${name}`}}`;
+    const removed = `${this.#prefix}:cache:${group ? `generation:{${group}:${key}` : `value:{${name}`}}`;
     const message = this.#network.requests.at(-1);
     if (message?.sender === process.id && message.changes.includes(removed)) message.version = version;
     this.#watchOver(process, killing, (outcome) => {
