@@ -7,6 +7,7 @@ import { controlErrors } from './errors.js';
 import { isOwn, ownJob, ownLabels } from './owner.js';
 import type { ControlParts } from './parts.js';
 import { given, pageOf, paging } from './query.js';
+import { leaveToInstallation, refuseReserved } from './reserved.js';
 import { pageView } from './view.js';
 
 const states = ['waiting', 'delayed', 'blocked', 'active', 'done', 'dead', 'cancelled'] as const;
@@ -124,6 +125,7 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
       },
       handle: async ({ params, request, reply, principal, note }) => {
         const { data, owner, ...options } = request.body as AddOptions & { data: unknown; owner?: string };
+        refuseReserved(params['queue']!);
         const queue = await inspect.open(params['queue']!);
         const labels = { tenant: principal.tenant, ...given({ owner: owner ?? principal.key?.name }) };
         const added = await queue.add(data, { ...options, labels });
@@ -163,6 +165,7 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
         const queue = await inspect.open(params['queue']!);
         const id = params['id']!;
         await ownJob(principal, queue, id);
+        leaveToInstallation(principal, queue.name);
         const was = await queue.cancel(id);
         note({ queue: queue.name, job: id, was: was ?? 'gone' });
         if (was === null) throw controlErrors.JOB_NOT_FOUND({ queue: queue.name, id });
@@ -187,6 +190,8 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
         const body = (request.body ?? {}) as { data?: unknown };
         const edited = Object.hasOwn(body, 'data');
         note({ queue: queue.name, job: id, was, edited });
+        // A copy is a job that is added.
+        if (edited || was !== 'dead') refuseReserved(queue.name);
         if (was === 'dead') {
           if (edited) await queue.dead.replayWith(id, body.data);
           else await queue.dead.replay({ ids: [id] });

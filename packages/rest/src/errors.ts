@@ -78,6 +78,7 @@ const statuses = new Map<string, number>(
     HOST_REFUSED: 403,
     ORIGIN_REFUSED: 403,
     QUOTA_EXCEEDED: 403,
+    QUEUE_RESERVED: 403,
     UPLOAD_NOT_FOUND: 404,
     NODE_NOT_FOUND: 404,
     DRIVE_NOT_FOUND: 404,
