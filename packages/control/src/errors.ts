@@ -49,8 +49,4 @@ export const controlErrors = defineErrors({
     message: (d: { id: string }) => `nothing is known of "${d.id}": no upload, no file, no event, no job`,
     retryable: false,
   },
-  TOO_MANY_STREAMS: {
-    message: (d: { limit: number }) => `${d.limit} live streams are open already; close some`,
-    retryable: true,
-  },
 });

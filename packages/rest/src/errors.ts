@@ -53,6 +53,11 @@ export const restErrors = defineErrors({
       `${d.method} means nothing here; allowed are ${d.allow}; see /openapi.json`,
     retryable: false,
   },
+  TOO_MANY_STREAMS: {
+    message: (d: { limit: number; of: string }) =>
+      `${d.limit} live streams of this ${d.of} are open already; close some`,
+    retryable: true,
+  },
   PRECONDITION_FAILED: {
     message: () => 'the file is not as the condition of the request demands; read it again and decide',
     retryable: false,
