@@ -23,6 +23,7 @@ export interface Finding {
   advice?: string;
 }
 
+const lowestRedis = 7;
 const lowestNode = 20;
 /** An answer that takes longer is one that people wait for. */
 const slowMs = 1_000;
@@ -233,7 +234,14 @@ export function judgeRedis(redis: RedisHealth): Finding[] {
   const share = redis.maxBytes > 0 ? redis.usedBytes / redis.maxBytes : undefined;
   const { aof } = redis;
   const findings: Finding[] = [
-    { what: 'Redis version', level: versionAtLeast(redis.version, 7) ? 'ok' : 'fail', text: redis.version },
+    versionAtLeast(redis.version, lowestRedis)
+      ? { what: 'Redis version', level: 'ok', text: redis.version }
+      : {
+          what: 'Redis version',
+          level: 'fail',
+          text: redis.version,
+          advice: `upgrade to Redis ${lowestRedis} or Valkey, on every master of a cluster`,
+        },
     redis.policy === 'noeviction'
       ? { what: 'eviction', level: 'ok', text: 'noeviction' }
       : {

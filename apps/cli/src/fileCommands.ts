@@ -117,7 +117,8 @@ function moveFile(files: SluiceCommand): void {
     .argument('<to>', 'drive/folder/ or drive/new-name')
     .example('files mv main/a.txt main/b.txt', 'rename')
     .example('files mv main/a.txt main/archive/', 'into a folder')
-    .runs(async (context, _flags: object, fromText: string, toText: string) => {
+    .option(...dryRunOption)
+    .runs(async (context, { dryRun }: ChangeOptions, fromText: string, toText: string) => {
       const [from, to] = [parseFile(fromText), parsePlace(toText)];
       if (from.drive !== to.drive)
         throw cliErrors.USAGE({ reason: 'a file stays in its drive; download and upload it to change that' });
@@ -130,6 +131,10 @@ function moveFile(files: SluiceCommand): void {
       const folder =
         folderPath === '' ? undefined : await needNode(api, { drive: to.drive, path: folderPath });
       const change = { name, parentId: folder?.id ?? null };
+      if (dryRun) {
+        const path = `${to.drive}/${folder ? `${folder.path}/` : ''}${name}`;
+        return context.out.would({ id: node.id, ...change }, `${written(from)} → ${path}: would be moved`);
+      }
       const moved = await api.ask<NodeReply>('PATCH', pathOf`/v1/nodes/${node.id}`, { body: change });
       context.out.did(moved, `${written(from)} → ${to.drive}/${moved.path}`);
     });
@@ -163,8 +168,13 @@ function makeFolder(files: SluiceCommand): void {
   declare(files, 'mkdir', 'Make a folder, and those above it.')
     .argument('<place>', 'drive/folder')
     .example('files mkdir main/2026/spring', 'both folders')
-    .runs(async (context, _flags: object, text: string) => {
+    .option(...dryRunOption)
+    .runs(async (context, { dryRun }: ChangeOptions, text: string) => {
       const place = parseFile(text);
+      if (dryRun) {
+        const would = (await findNode(context.api, place)) ? 'is there already' : 'would be made';
+        return context.out.would({ ...place }, `${written(place)}: ${would}`);
+      }
       const node = await context.api.post<NodeReply>('/v1/nodes', { ...place });
       context.out.did(node, `${written(place)} is there`);
     });
@@ -180,7 +190,9 @@ function driveCommands(program: SluiceCommand): void {
   declare(drives, 'create', 'Make a drive; the same again changes nothing.')
     .argument('<name>')
     .example('drives create archive', 'a new one')
-    .runs(async ({ api, out }, _flags: object, name: string) => {
+    .option(...dryRunOption)
+    .runs(async ({ api, out }, { dryRun }: ChangeOptions, name: string) => {
+      if (dryRun) return out.would({ name }, `the drive ${name} would be there`);
       const drive = await api.ask<Drive>('PUT', pathOf`/v1/drives/${name}`);
       out.did(drive, `the drive ${drive.name} is there`);
     });

@@ -222,12 +222,19 @@ function replayJob(jobs: SluiceCommand): void {
     .argument('[data]', 'JSON instead of its own; - reads it from stdin')
     .example('jobs replay mail 0Ab3', 'as it was')
     .example(`jobs replay mail 0Ab3 '{"to":"eve@example.com"}'`, 'with other data')
+    .option(...dryRunOption)
     .completing('queue')
-    .runs(async ({ api, out, stdin }, _flags: object, queue: string, id: string, given?: string) => {
-      const body = given === undefined ? {} : { data: parseJson(await textFrom(given, stdin)) };
-      const answer = await api.post<object>(pathOf`/v1/queues/${queue}/jobs/${id}/replay`, body);
-      out.did({ queue, id, ...answer }, `${queue} ${id}: runs again`);
-    });
+    .runs(
+      async ({ api, out, stdin }, { dryRun }: ChangeOptions, queue: string, id: string, given?: string) => {
+        const body = given === undefined ? {} : { data: parseJson(await textFrom(given, stdin)) };
+        if (dryRun) {
+          const { state } = await api.get<JobReply>(pathOf`/v1/queues/${queue}/jobs/${id}`);
+          return out.would({ queue, id, state }, `${queue} ${id}: is ${state}, would run again`);
+        }
+        const answer = await api.post<object>(pathOf`/v1/queues/${queue}/jobs/${id}/replay`, body);
+        out.did({ queue, id, ...answer }, `${queue} ${id}: runs again`);
+      },
+    );
 }
 
 function changeCommand(

@@ -73,7 +73,13 @@ export function operationCommands(program: SluiceCommand): void {
   declare(operations, 'resume', 'Let an operation that failed go on where it stopped.')
     .argument('<id>')
     .example('operations resume 0Ab3', 'once its cause is gone')
-    .runs(async ({ api, out }, _flags: object, id: string) => {
+    .option(...dryRunOption)
+    .runs(async ({ api, out }, { dryRun }: ChangeOptions, id: string) => {
+      if (dryRun) {
+        const { state } = await read(api, id);
+        const would = state === 'failed' ? 'would go on' : `is ${state}; only one that failed goes on`;
+        return out.would({ id, state }, `${id}: ${would}`);
+      }
       const answer = await api.post<object>(pathOf`/v1/operations/${id}/resume`);
       out.did({ id, ...answer }, `${id}: goes on`);
     });

@@ -130,13 +130,15 @@ function createCommand(webhooks: SluiceCommand): void {
     .example("webhooks create https://example.com/hook --topic jobs.dead --topic 'repository.*'", 'of some')
     .option('--topic <topic>', 'only this; may be repeated', gather)
     .option(...whose)
-    .runs(async ({ api, out }, flags: Whose & { topic?: string[] }, url: string) => {
+    .option(...dryRunOption)
+    .runs(async ({ api, out }, flags: Whose & ChangeOptions & { topic?: string[] }, url: string) => {
       const body = { url, topics: flags.topic ?? ['*'] };
+      if (flags.dryRun) return out.would(body, `${url}: would be told of ${body.topics.join(', ')}`);
       printSecret(out, await api.post<WebhookRow>('/v1/webhooks', body, queryOf(flags)));
     });
 }
 
-interface SetFlags extends Whose {
+interface SetFlags extends Whose, ChangeOptions {
   to?: string;
   topic?: string[];
   on?: boolean;
@@ -153,6 +155,7 @@ function setCommand(webhooks: SluiceCommand): void {
     .option('--on', 'switch it on')
     .option('--off', 'switch it off')
     .option(...whose)
+    .option(...dryRunOption)
     .runs(async ({ api, out }, flags: SetFlags, id: string) => {
       const change = {
         ...(flags.to !== undefined && { url: flags.to }),
@@ -162,6 +165,10 @@ function setCommand(webhooks: SluiceCommand): void {
       if (Object.keys(change).length === 0 || (flags.on && flags.off))
         throw cliErrors.USAGE({ reason: 'say what to change: --to, --topic, --on or --off' });
       const path = pathOf`/v1/webhooks/${id}`;
+      if (flags.dryRun) {
+        await api.get<WebhookRow>(path, queryOf(flags));
+        return out.would({ id, ...change }, `${id}: would be changed`);
+      }
       out.did(
         await api.ask<WebhookRow>('PATCH', path, { body: change, query: queryOf(flags) }),
         `${id}: changed`,

@@ -289,6 +289,10 @@ test('doctor judges a Redis: eviction, persistence, memory, version', () => {
   assert.deepEqual(worst({ usedBytes: 99 }), ['memory fail']);
   assert.deepEqual(worst({ maxBytes: 0 }), ['memory warn']);
   assert.deepEqual(worst({ version: '6.2.1' }), ['Redis version fail']);
+  // Whatever fails says what to do.
+  const sick = judgeRedis({ ...healthy, version: '6.2.1', policy: 'allkeys-lru', evicted: 3, usedBytes: 99 });
+  for (const { what, level, advice } of sick)
+    if (level !== 'ok') assert.ok(advice !== undefined && advice !== '', what);
   assert.deepEqual(worst({ aof: { ...healthy.aof, enabled: false } }), ['persistence warn']);
   assert.deepEqual(worst({ aof: { ...healthy.aof, lastWriteOk: false } }), ['persistence fail']);
 });

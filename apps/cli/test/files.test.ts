@@ -86,7 +86,14 @@ test('files are listed, moved, shared and deleted by their place', async () => {
   await server.run(['upload', 'photos/note.txt', '--to', 'main/list/one.txt']);
   const table = await server.run(['files', 'ls', 'main/list']);
   assert.match(table.stdout, /SIZE\s+CHANGED\s+NAME\s+STATUS\s+ID\n\s*6 B .* one\.txt\s+active /);
+  const dry = async (...words: string[]) => (await server.run([...words, '--dry-run'])).stdout;
+  assert.equal(await dry('files', 'mkdir', 'main/list/sub'), 'main/list/sub: would be made\n');
   assert.equal((await server.run(['files', 'mkdir', 'main/list/sub'])).code, 0);
+  assert.equal(await dry('files', 'mkdir', 'main/list/sub'), 'main/list/sub: is there already\n');
+  assert.equal(
+    await dry('files', 'mv', 'main/list/one.txt', 'main/list/sub/'),
+    'main/list/one.txt → main/list/sub/one.txt: would be moved\n',
+  );
   assert.equal((await server.run(['files', 'mv', 'main/list/one.txt', 'main/list/sub/'])).code, 0);
   assert.equal((await server.run(['files', 'mv', 'main/list/sub/one.txt', 'main/list/sub/two.txt'])).code, 0);
   const link = (await server.run(['files', 'link', 'main/list/sub/two.txt', '--for', '1h'])).stdout.trim();
@@ -108,6 +115,9 @@ test('files are listed, moved, shared and deleted by their place', async () => {
 });
 
 test('drives are made and deleted', async () => {
+  const dryDrive = await server.run(['drives', 'create', 'archive', '--dry-run']);
+  assert.equal(dryDrive.stdout, 'the drive archive would be there\n');
+  assert.ok(!(await server.run(['drives', 'ls'])).stdout.includes('archive'));
   assert.equal((await server.run(['drives', 'create', 'archive'])).code, 0);
   assert.match((await server.run(['files', 'ls'])).stdout, /^archive /m);
   const plan = (name: string): Promise<Ran> => server.run(['drives', 'rm', name, '--dry-run']);

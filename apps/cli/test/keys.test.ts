@@ -152,6 +152,10 @@ test('a webhook is made, tried, changed and removed', async () => {
   assert.equal(jsonLines<{ status: number }>(tried)[0]!.status, 204);
   assert.match((await as(admin, 'webhooks', 'deliveries', id)).stdout, /delivered +204/);
   assert.equal((await as(admin, 'webhooks', 'set', id)).code, 2);
+  const dryMade = await as(admin, 'webhooks', 'create', url, '--topic', 'jobs.done', '--dry-run');
+  assert.match(dryMade.stdout, /would be told of jobs\.done/);
+  assert.match((await as(admin, 'webhooks', 'set', id, '--off', '--dry-run')).stdout, /would be changed/);
+  assert.equal((await as(admin, 'webhooks', 'set', 'nothing', '--off', '--dry-run')).code, 3);
   assert.equal((await as(admin, 'webhooks', 'set', id, '--off')).code, 0);
   assert.match((await as(admin, 'webhooks', 'ls')).stdout, new RegExp(`^${id} +off`, 'm'));
   for (const change of ['rotate', 'rm']) {

@@ -204,6 +204,7 @@ test('a dead letter is edited in an editor, in a file that nobody else can read'
 
 test('a job that died runs again with other data, and one that is done as a copy', async () => {
   const [id] = await addDead('images', 'no such file');
+  assert.match((await ok('jobs', 'replay', 'images', id!, '--dry-run')).stdout, /is dead, would run again/);
   await ok('jobs', 'replay', 'images', id!, '{"file":"b.png"}');
   const gone = async (): Promise<boolean> => (await server.run(['dead', 'show', 'images', id!])).code === 3;
   await waitUntil('it is not dead any more', gone, { timeoutMs: PATIENCE_MS });
@@ -241,6 +242,8 @@ test('letters are replayed and given up by ids from a pipe, and the command wait
   assert.match(late.stdout, /has ended already, done, 2 of 2/);
   assert.equal((await server.run(['operations', 'resume', operation!.id])).code, 6, 'it did not fail');
   assert.equal((await server.run(['operations', 'resume', 'nothing'])).code, 3);
+  const dryResume = await ok('operations', 'resume', operation!.id, '--dry-run');
+  assert.match(dryResume.stdout, /only one that failed goes on/);
 });
 
 test('jobs that wait for their next attempt are listed and run now', async () => {

@@ -6,7 +6,7 @@ import { Access, AuditPruner, KeyRing } from '@sluice/access';
 import type { Logger } from '@sluice/base';
 import type { Records } from '@sluice/records';
 import type { Config } from './config.js';
-import { serverErrors } from './errors.js';
+import { checkReach, isLoopback } from './door.js';
 import { secretOf } from './secret.js';
 
 export interface AccessService {
@@ -21,9 +21,11 @@ export async function startAccess(config: Config, records: Records, logger: Logg
   const mayBeOpen = isLoopback(config.host);
   const secret = secretOf(config);
   const access = new Access({ keys: config.keys, ring, secret, rules: config.tenants, mayBeOpen });
-  if (!access.hasKeys && !mayBeOpen) {
+  try {
+    checkReach(config, access.hasKeys);
+  } catch (error) {
     await ring.stop();
-    throw serverErrors.OPEN_TO_ALL({ host: config.host });
+    throw error;
   }
   const pruner = new AuditPruner({ audit: records.audit, keepMs: config.auditKeepMs, logger });
   pruner.start();
@@ -35,8 +37,4 @@ export async function startAccess(config: Config, records: Records, logger: Logg
       await ring.stop();
     },
   };
-}
-
-function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|::1)$/.test(host);
 }

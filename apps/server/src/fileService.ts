@@ -29,10 +29,12 @@ import { Uploads, type Hooks } from '@sluice/upload';
 import { startAccess } from './accessService.js';
 import { startAlerts } from './alertService.js';
 import { openControlRoom } from './controlRoom.js';
+import type { Door } from './door.js';
 import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
+import { queueFigures } from './queueFigures.js';
 import { secretOf } from './secret.js';
 import { WebhookService } from './webhookService.js';
 
@@ -49,14 +51,15 @@ export interface FilesInterface {
   refuse: typeof refuse;
   serverOptions: typeof serverOptions;
   markAnswers: typeof markAnswers;
-  checkInsider: typeof checkInsider;
-  isInsider: typeof isInsider;
   endStreams: typeof endStreams;
 }
 
 export interface FileService {
   readonly checks: Record<string, ReadyCheck>;
   readonly metrics: MetricsSource[];
+  readonly door: Door;
+  /** Whether there has ever been a key, in the configuration or in the records. */
+  hasKeys(): boolean;
   /** What the HTTP interface needs, if this process answers it. */
   readonly rest: FilesInterface | undefined;
   stop(deadlineMs: number): Promise<void>;
@@ -80,7 +83,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   const onChange = invalidating(cache, logger);
   const records = await openRecords({ url: databaseUrl, logger, onChange });
   // Before anything begins to work: a server that nobody may use, or everybody, does not start.
-  const access = config.roles.has('api') ? await startAccess(config, records, logger) : undefined;
+  const access = await startAccess(config, records, logger);
   const stores = new Stores(config);
   const uploads = new Uploads({
     redis: redisUrl,
@@ -117,10 +120,11 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
   const relay = config.roles.has('relay')
     ? startRelay(redisUrl, records, cache, webhooks, logger)
     : undefined;
-  const control = access
+  const isApi = config.roles.has('api');
+  const control = isApi
     ? await openControlRoom({ redisUrl, inspect, cache, records, uploads, logger })
     : undefined;
-  const restOptions: RestOptions | undefined = access
+  const restOptions: RestOptions | undefined = isApi
     ? {
         uploads,
         records,
@@ -149,10 +153,17 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       () => uploads.metrics().catch(() => ''),
       async () => prometheusText(cache.statistics()),
       ...(relay ? [relay.metrics, webhooks.metrics] : []),
+      queueFigures(() => inspect.openAll()),
+      alerts.metrics,
     ],
+    hasKeys: () => access.access.hasKeys,
+    door: {
+      check: (request) => checkInsider(access.access, request),
+      isInsider: (request) => isInsider(access.access, request),
+      refuse,
+    },
     rest: restOptions && {
       ...{ rest, options: restOptions, notFound, refuse, serverOptions, markAnswers },
-      ...{ checkInsider, isInsider },
       endStreams: (server) => {
         uploads.endWaits();
         endStreams(server);
@@ -166,7 +177,7 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       await webhooks.stop(deadlineMs);
       await uploads.stop(deadlineMs);
       stores.close();
-      await access?.stop();
+      await access.stop();
       await records.close();
       cache.close();
     },

@@ -14,6 +14,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { withDeadline, type Logger } from '@sluice/base';
+import type { Door } from './door.js';
 import type { FilesInterface } from './fileService.js';
 import { serverErrors } from './errors.js';
 import type { Pages } from './pages.js';
@@ -43,6 +44,8 @@ export interface HttpOptions {
   port: number | undefined;
   checks: Record<string, ReadyCheck>;
   metrics: MetricsSource[];
+  /** Who may see figures and reasons. */
+  door: Door;
   /** The interface for files, if this process serves it. */
   files: FilesInterface | undefined;
   /** The dashboard, if this process serves it. */
@@ -72,11 +75,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   });
   server.setErrorHandler((error, request, reply) => {
     // Also what no route was found for can be wrong in itself: a body of no known type, a method that needs one.
-    if (options.files) return options.files.refuse(options.logger, error, request, reply);
-    // Without the query, which may hold the signature of a link.
-    const path = request.url.split('?', 1)[0];
-    options.logger.error({ err: error, requestId: request.id, path }, 'a request failed');
-    void reply.code(500).send({ status: 'failed' });
+    return options.door.refuse(options.logger, error, request, reply);
   });
   options.tracing?.follow(server);
   await server.register(async (scope) => {
@@ -93,9 +92,11 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
 function declareHealth(server: FastifyInstance, options: HttpOptions): void {
   const answers: Record<string, (reply: FastifyReply) => Promise<FastifyReply>> = {
     '/healthz': async (reply) => replyJson(reply, 200, { status: 'ok' }),
-    '/readyz': async (reply) => answerReady(options.checks, reply, await maySeeReasons(options, reply)),
+    // Probes need no key, and learn which part it is; what is wrong with it may name machines and databases.
+    '/readyz': async (reply) =>
+      answerReady(options.checks, reply, await options.door.isInsider(reply.request)),
     '/metrics': async (reply) => {
-      await options.files?.checkInsider(options.files.options.access, reply.request);
+      await options.door.check(reply.request);
       const parts = await Promise.all(options.metrics.map((source) => source()));
       return answer(reply, 200, 'text/plain; version=0.0.4; charset=utf-8', parts.join(''));
     },
@@ -112,11 +113,6 @@ function declareHealth(server: FastifyInstance, options: HttpOptions): void {
         answer(reply.header('Allow', 'GET, HEAD'), 405, 'text/plain', 'only GET and HEAD\n'),
     });
   }
-}
-
-/** Probes need no key, and learn which part it is; what is wrong with it may name machines and databases. */
-async function maySeeReasons({ files }: HttpOptions, { request }: FastifyReply): Promise<boolean> {
-  return !files || files.isInsider(files.options.access, request);
 }
 
 /** Where to go from here: links for browsers, lines for everything else. */

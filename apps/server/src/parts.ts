@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { consoleLogger, redactor } from '@sluice/base';
 import { RedisLink } from '@sluice/redis';
 import { secretsOf, type Config, type Role } from './config.js';
+import { workerDoor } from './door.js';
 import { chooseWork } from './handlers.js';
 import { serveHttp } from './http.js';
 import { processMetrics, redisMetrics } from './metrics.js';
@@ -39,6 +40,8 @@ export async function startParts(config: Config, stops: Stop[]): Promise<void> {
   if (tracing) stops.push((deadlineMs) => tracing.stop(deadlineMs));
   const servesFiles = ['api', 'uploads', 'relay'].some((role) => config.roles.has(role as Role));
   const work = config.roles.has('queues') ? await chooseWork(config.queues, config.handlersFile, logger) : [];
+  // Before anything begins to work: a server that everybody could look into does not start. Those with files look for keys in the database, too.
+  const door = servesFiles ? undefined : workerDoor(config);
   // Loading them takes about as long as the servers need to start.
   const loading = servesFiles ? import('./fileService.js') : undefined;
   const urls = await startOwnServers(config, { servesFiles, logger }, stops);
@@ -61,6 +64,8 @@ export async function startParts(config: Config, stops: Stop[]): Promise<void> {
     work,
     leaseMs: config.leaseMs,
     tracing: tracing !== undefined,
+    // Those of all queues come with the files.
+    tellsQueues: !files,
     logger,
   });
   const http = await serveHttp({
@@ -68,6 +73,7 @@ export async function startParts(config: Config, stops: Stop[]): Promise<void> {
     port: config.port,
     checks: { redis: () => ping(INFO_DEADLINE_MS), workers: host.check, ...files?.checks },
     metrics: [processMetrics(), redisMetrics(askInfo), host.metrics, ...(files?.metrics ?? [])],
+    door: door ?? files!.door,
     files: files?.rest,
     pages: config.roles.has('api') ? Pages.load(DASHBOARD) : undefined,
     tracing,
@@ -76,5 +82,6 @@ export async function startParts(config: Config, stops: Stop[]): Promise<void> {
   stops.push((deadlineMs) => http.stop(deadlineMs));
   stops.push((deadlineMs) => host.stop(deadlineMs));
   await host.start();
-  console.log(welcome(config, http.url, url, { chunksRedisUrl, cacheRedisUrl }, work));
+  const hasKeys = files?.hasKeys() === true;
+  console.log(welcome(config, http.url, url, { chunksRedisUrl, cacheRedisUrl, hasKeys }, work));
 }

@@ -16,7 +16,8 @@ export function welcome(
   {
     chunksRedisUrl,
     cacheRedisUrl,
-  }: { chunksRedisUrl: string | undefined; cacheRedisUrl: string | undefined },
+    hasKeys,
+  }: { chunksRedisUrl: string | undefined; cacheRedisUrl: string | undefined; hasKeys: boolean },
   work: QueueWork[],
 ): string {
   const isOurs = config.redisUrl === undefined;
@@ -36,13 +37,13 @@ export function welcome(
       : []),
     ...(work.length > 0 ? [`Queues: ${queues.join(', ')}`, `Handlers: ${does}`] : []),
     ...(example ? [`Add a job: ${example}`] : []),
-    ...(config.roles.has('api') ? [`Upload a file: ${uploadCommand(config, httpUrl)}`] : []),
+    ...(config.roles.has('api') ? [`Upload a file: ${uploadCommand(hasKeys, httpUrl)}`] : []),
   ].join('\n');
 }
 
-/** With keys, whoever configured them has them at hand; they do not belong on a screen. */
-function uploadCommand({ keys }: Config, httpUrl: string): string {
-  const key = keys.length > 0 ? '-H "X-Sluice-Key: $KEY" ' : '';
+/** With keys, wherever they are kept, whoever made them has them at hand; they do not belong on a screen. */
+function uploadCommand(hasKeys: boolean, httpUrl: string): string {
+  const key = hasKeys ? '-H "X-Sluice-Key: $KEY" ' : '';
   return `curl ${key}-T README.md ${httpUrl}/v1/files/${FIRST_DRIVE}/README.md`;
 }
 

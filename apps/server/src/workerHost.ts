@@ -21,6 +21,8 @@ export interface WorkerHostOptions {
   leaseMs: number;
   /** Jobs run in spans that continue the traces of whoever added them. */
   tracing: boolean;
+  /** Whether the figures of these queues are told here, and not by somebody who tells those of all. */
+  tellsQueues: boolean;
   logger: Logger;
 }
 
@@ -66,7 +68,8 @@ export class WorkerHost {
 
   /** Figures of the queues, from Redis, and of the workers here. While Redis is away only the latter are there. */
   readonly metrics: MetricsSource = async () => {
-    const asked = prometheusText(this.#state === 'starting' ? [] : this.#queues);
+    const isTold = this.#options.tellsQueues && this.#state !== 'starting';
+    const asked = isTold ? prometheusText(this.#queues) : Promise.resolve('');
     const queues = await withDeadline(asked, FIGURES_DEADLINE_MS, () => new Error('too late')).catch(
       () => '',
     );

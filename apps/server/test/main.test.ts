@@ -161,7 +161,7 @@ test('a setting that makes no sense is refused in one line, with exit code 2', a
   const wrong: [name: string, value: string, reason: RegExp][] = [
     ['SLUICE_PORT', 'x', /a whole number from 0 to 65535/],
     ['SLUICE_PORT', '65536', /a whole number/],
-    ['SLUICE_HOST', '192.0.2.1', /listen on/],
+    ['SLUICE_HOST', '192.0.2.1', /SLUICE_KEYS/],
     ['SLUICE_LOG_LEVEL', 'loud', /debug, info, warn, error/],
     ['SLUICE_STOP_DEADLINE_MS', '0', /a whole number from 1/],
     ['SLUICE_LEASE_MS', '100', /a whole number from 500/],

@@ -23,7 +23,9 @@ before(async () => {
   write('built/.packed', 'digest');
   write('secret.js', 'outside');
   const pages = Pages.load(join(folder, 'built'));
+  const everybody = { check: async () => {}, isInsider: async () => true, refuse: () => {} };
   server = await serveHttp({
+    door: everybody,
     ...{ host: '127.0.0.1', port: 0, checks: {}, metrics: [], files: undefined, logger: silentLogger },
     pages,
   });

@@ -1,9 +1,9 @@
 /*
- * What is looked at: queues full of waiting jobs, with workers that sleep, and one that works on demand.
+ * What is looked at: queues full of waiting jobs and with some dead letters, with workers that sleep, and one that works on demand.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue } from '@sluice/queue';
-import { addMany } from '../fill.js';
+import { addMany, buryMany } from '../fill.js';
 import type { Sizes } from './sizes.js';
 
 const TICK_MS = 20;
@@ -12,6 +12,7 @@ const TICK_MS = 20;
 export async function fillQueues(url: string, sizes: Sizes): Promise<Queue[]> {
   const queues = Array.from({ length: sizes.queues }, (_, i) => new Queue(`q${i}`, { redis: url }));
   for (const queue of queues) {
+    await buryMany(queue as Queue<{ n: number }>, sizes.lettersEach);
     await queue.pause();
     await addMany(queue, sizes.jobsEach, (n) => ({ user: { id: n }, kind: 'thumbnail' }));
   }

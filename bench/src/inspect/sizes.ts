@@ -6,6 +6,8 @@ export interface Sizes {
   queues: number;
   /** Jobs that wait in each queue while it is looked at. */
   jobsEach: number;
+  /** Dead letters of each of them, which the overview reads. */
+  lettersEach: number;
   workersEach: number;
   /** Looks of the sampler in one window. */
   looks: number;
@@ -21,6 +23,7 @@ export const FULL: Sizes = {
   rounds: 3,
   queues: 20,
   jobsEach: 50_000,
+  lettersEach: 200,
   workersEach: 2,
   looks: 15,
   jobsPerSecond: 1_000,
@@ -34,6 +37,7 @@ export const TINY: Sizes = {
   rounds: 1,
   queues: 2,
   jobsEach: 100,
+  lettersEach: 20,
   workersEach: 1,
   looks: 2,
   jobsPerSecond: 100,

@@ -1,6 +1,9 @@
 /*
  * The inspect suite: what looking costs.
  *
+ * What is measured is what /v1/overview and /v1/live run: the look of the sampler, and the overview that is made of it, with its questions about
+ * dead letters and retries. (What it asks PostgreSQL is left out.)
+ *
  * The sampler's share: queues full of jobs with sleeping workers are looked at, and the processor time of the main thread of Redis is
  * read before and after; what it spends in an equal span without viewers is taken off. That is the cost of a look. The share is this
  * cost per two seconds, which is how often a look is taken. It is measured without other load, because a load's own ups and downs are
@@ -10,6 +13,7 @@
  * are exact, where times are not.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { OverviewSource, type OverviewParts } from '@sluice/control';
 import { Inspect } from '@sluice/inspect';
 import { Queue } from '@sluice/queue';
 import { errors } from '../errors.js';
@@ -28,6 +32,8 @@ type Measure = (typeof MEASURES)[number];
 
 /** The bound of the sampler makes it longer where there are many queues. */
 const SHORTEST_PAUSE_MS = 100;
+/** A little more than an overview stays fresh. */
+const USUAL_PAUSE_MS = 2_001;
 const LOOK_DEADLINE_MS = 120_000;
 /** Looks are some hundred milliseconds apart. */
 const ASK_EVERY_MS = 10;
@@ -126,9 +132,10 @@ async function costOfLook(
   wanted: number,
 ): Promise<Spent> {
   let looks = 0;
+  const overview = overviewOf(inspect);
   const ends = Array.from({ length: viewers }, () =>
-    inspect.watch((snapshot) => {
-      looks = snapshot.cost.looks;
+    inspect.watch(({ cost }) => {
+      void overview.after(cost.looks).then(() => (looks = cost.looks));
     }),
   );
   const reached = async (count: number): Promise<void> => {
@@ -151,6 +158,26 @@ async function costOfLook(
   const quiet = less(await time.spent(), quietBefore);
   const spent = less(less(after, before), quiet);
   return { busyMs: spent.busyMs / taken, commands: spent.commands / taken };
+}
+
+/**
+ * The overview after each look. Here looks are some hundred milliseconds apart, in a server two seconds; by its own clock the overview lives
+ * in the server, so that it is made for every look and pays off its questions as it does there.
+ */
+function overviewOf(inspect: Inspect): { after: (look: number) => Promise<unknown> } {
+  const records = {
+    uploads: { countOpen: async () => 0 },
+    outbox: { state: async () => ({ waiting: 0, oldestMs: 0 }) },
+  };
+  let [look, lookedAtMs] = [0, 0];
+  const nowMs = (): number => look * USUAL_PAUSE_MS + (performance.now() - lookedAtMs);
+  const source = new OverviewSource({ inspect, records } as unknown as OverviewParts, nowMs);
+  return {
+    after: (next) => {
+      if (next > look) [look, lookedAtMs] = [next, performance.now()];
+      return source.latest();
+    },
+  };
 }
 
 async function measureGroups(url: string, sizes: Sizes): Promise<Findings> {

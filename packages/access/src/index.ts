@@ -12,7 +12,7 @@ export { KeyRing } from './keyRing.js';
 export type { KeyRingOptions } from './keyRing.js';
 export { newKey, newSecret } from './keyText.js';
 export type { NewKey } from './keyText.js';
-export { nobody } from './principal.js';
+export { nobody, ownerOf } from './principal.js';
 export type { Principal, Scope, TenantRules, Via } from './principal.js';
 export { RateLimits } from './rateLimits.js';
 export type { RateOptions } from './rateLimits.js';

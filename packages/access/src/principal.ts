@@ -35,6 +35,11 @@ export interface TenantRules extends Limits {
   types?: string[];
 }
 
+/** Whom what they make belongs to: the key, by the name that people know it by. A token's things are those of the key that made it. */
+export function ownerOf({ key }: Pick<Principal, 'key'>): string | undefined {
+  return key?.name;
+}
+
 export const nobody: Principal = {
   tenant: '',
   installation: false,

@@ -27,8 +27,10 @@ export class RateLimits {
       this.#failures = new Buckets({ perSecond: failuresPerMinute / 60, burst: failuresPerMinute });
   }
 
-  request({ key }: Principal): void {
-    const retryAfterS = (key && this.#keys?.take(key.id)) ?? 0;
+  request({ key, via, tenant }: Principal): void {
+    // Tokens of a configured key do not say which one it was: those of a tenant count together.
+    const name = key?.id ?? (via === 'token' ? `tokens of ${tenant}` : undefined);
+    const retryAfterS = (name !== undefined && this.#keys?.take(name)) || 0;
     if (retryAfterS > 0)
       throw accessErrors.TOO_MANY_REQUESTS({ what: 'this key asks too often', retryAfterS });
   }

@@ -1,5 +1,9 @@
 // The figures behind the thresholds, from what inspect knows anyway: one snapshot, the minutes of the last hour, and the causes of death.
 // A share of next to nothing says nothing: below twenty jobs or a hundred reads a figure is not known.
+//
+// Whether retries help would be known best by following each job that failed; queues count outcomes by the minute, and nothing about which
+// job it was. So retries are weighed instead: those that were spent on jobs which died in the end did not help. How many that were is
+// told by the dead letters, which know how often they ran, on average over the newest of each queue.
 import type { Inspect, Snapshot } from '@sluice/inspect';
 import type { ThresholdName } from './threshold.js';
 
@@ -11,7 +15,7 @@ const causes = 500;
 const allCaches = '*';
 
 export type Figures = Partial<Record<ThresholdName, number>>;
-export type Questions = Pick<Inspect, 'snapshot' | 'series' | 'deadGroups'>;
+export type Questions = Pick<Inspect, 'snapshot' | 'series' | 'deadGroups' | 'deadSummaries'>;
 
 export interface Measured {
   /** By the clock of Redis. */
@@ -23,17 +27,19 @@ export interface Measured {
 export async function measure(inspect: Questions): Promise<Measured> {
   const snapshot = await inspect.snapshot();
   if (snapshot.problem) throw new Error(snapshot.problem.message);
-  const [hour, cache, oldest] = await Promise.all([
+  const [jobs, cache, oldest] = await Promise.all([
     jobsOf(inspect, snapshot),
     cacheOf(inspect, snapshot),
     oldestDeath(inspect, snapshot),
   ]);
   const { atMs, queues, redis } = snapshot;
+  const hour = { done: sum(jobs, 'done'), failed: sum(jobs, 'failed'), died: sum(jobs, 'died') };
+  const wasted = await retriesInVain(inspect, jobs);
   const share = (part: number, whole: number, fewest: number) => (whole >= fewest ? part / whole : undefined);
   const all: Record<ThresholdName, number | undefined> = {
     deadLetters: queues.reduce((sum, { counts }) => sum + counts.dead, 0),
     oldestDeadLetter: oldest === undefined ? 0 : Math.max(0, atMs - oldest) / 1_000,
-    retrySuccess: share(hour.failed, hour.failed + hour.died, fewestJobs),
+    retrySuccess: wasted === undefined ? undefined : share(hour.failed - wasted, hour.failed, fewestJobs),
     averageRetries: share(hour.failed, hour.done, fewestJobs),
     permanentFailures: share(hour.died, hour.done + hour.died, fewestJobs),
     hitRate: cache && share(cache.hits, cache.reads, fewestReads),
@@ -42,17 +48,41 @@ export async function measure(inspect: Questions): Promise<Measured> {
   return { atMs, figures: all };
 }
 
+/** Attempts that failed and were followed by another one, and how jobs ended. */
+interface JobsOfHour {
+  queue: string;
+  done: number;
+  failed: number;
+  died: number;
+}
+
 async function jobsOf(inspect: Questions, { queues, atMs }: Snapshot) {
   const fromMs = atMs - hourMs;
-  const series = await Promise.all(
-    queues.map(({ name }) => inspect.series({ queue: name, step: 'minute', fromMs })),
+  return Promise.all(
+    queues.map(async ({ name, minute }): Promise<JobsOfHour> => {
+      const { points } = await inspect.series({ queue: name, step: 'minute', fromMs });
+      // The present minute is not history yet.
+      const now = { done: minute.done, failed: minute.failed, died: minute.dead };
+      const minutes = [...points.map(({ figures }) => figures ?? {}), now];
+      const [done, failed, died] = [sum(minutes, 'done'), sum(minutes, 'failed'), sum(minutes, 'died')];
+      return { queue: name, done, failed, died };
+    }),
   );
-  // The present minute is not history yet.
-  const minutes = [
-    ...series.flatMap(({ points }) => points.map(({ figures }) => figures ?? {})),
-    ...queues.map(({ minute }) => ({ done: minute.done, failed: minute.failed, died: minute.dead })),
-  ];
-  return { done: sum(minutes, 'done'), failed: sum(minutes, 'failed'), died: sum(minutes, 'died') };
+}
+
+/** Retries of jobs that died in the end; undefined when their letters are gone, and nobody knows. */
+async function retriesInVain(inspect: Questions, jobs: readonly JobsOfHour[]): Promise<number | undefined> {
+  const deadly = jobs.filter(({ failed, died }) => failed > 0 && died > 0);
+  if (deadly.length === 0) return 0;
+  const letters = new Map((await inspect.deadSummaries()).map((summary) => [summary.queue, summary]));
+  let wasted = 0;
+  for (const { queue, failed, died } of deadly) {
+    const runs = letters.get(queue)?.averageAttempts;
+    if (typeof runs !== 'number') return undefined;
+    // The first run is no retry. Some of those that died now were retried before this hour.
+    wasted += Math.min(failed, died * (runs - 1));
+  }
+  return wasted;
 }
 
 async function cacheOf(inspect: Questions, { cache, atMs }: Snapshot) {
@@ -68,6 +98,9 @@ async function oldestDeath(inspect: Questions, { queues }: Snapshot): Promise<nu
   return items.length === 0 ? undefined : Math.min(...items.map(({ firstMs }) => firstMs));
 }
 
-function sum(minutes: readonly Record<string, number | undefined>[], name: string): number {
+function sum<Name extends string>(
+  minutes: readonly Partial<Record<Name, number | undefined>>[],
+  name: Name,
+): number {
   return minutes.reduce((total, figures) => total + (figures[name] ?? 0), 0);
 }

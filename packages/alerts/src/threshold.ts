@@ -32,7 +32,7 @@ const known = {
   },
   retrySuccess: {
     ...{ keep: 'above', limit: 0.9, unit: 'share', path: '/retries' },
-    about: 'Of the attempts that failed in the last hour, those that did not end in a dead letter.',
+    about: 'Of the retries in the last hour, those that were not spent on jobs that died in the end.',
   },
   averageRetries: {
     ...{ keep: 'below', limit: 2, unit: 'count', path: '/retries' },

@@ -30,6 +30,7 @@ test('thresholds are judged and listed under the minimal rights, and Redis denie
     inspect: {
       snapshot: async () => snapshot,
       series: async () => assert.fail('there is no queue'),
+      deadSummaries: async () => [],
       deadGroups: async () => assert.fail('there are no letters'),
     },
     webhooks: { publish: async () => {} },

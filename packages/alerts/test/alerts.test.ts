@@ -61,6 +61,7 @@ function questions(here: Pick<World, 'letters' | 'nowMs'>): Questions {
   return {
     snapshot: async () => snapshot() as unknown as Snapshot,
     series: async () => ({ step: 'minute', stepMs: 60_000, points: [], complete: true }),
+    deadSummaries: async () => [],
     deadGroups: async () => ({ items: [], letters: here.letters, complete: true }),
   };
 }
@@ -212,6 +213,34 @@ test('the figures of real queues are those of the last hour, and of next to noth
   );
   const { figures } = await measure(inspect);
   assert.equal(figures.deadLetters, 10);
-  assert.equal(figures.retrySuccess, 0.75);
+  // Those that died gave up at once: no retry was spent on them.
+  assert.equal(figures.retrySuccess, 1);
   assert.ok(figures.oldestDeadLetter! >= 0 && figures.oldestDeadLetter! < 3_600);
+});
+
+test('retries that were spent on jobs which died in the end did not help', async () => {
+  const ofHour = async (
+    figures: { failed: number; died: number; done: number },
+    averageAttempts: number | null,
+  ): Promise<number | undefined> => {
+    const minute = { done: 0, failed: 0, dead: 0 };
+    const asked = {
+      snapshot: async () => ({
+        atMs: 1,
+        queues: [{ name: 'mail', counts: { dead: 0 }, minute }],
+        redis: null,
+      }),
+      series: async () => ({ points: [{ figures }] }),
+      deadGroups: async () => ({ items: [] }),
+      deadSummaries: async () => [{ queue: 'mail', averageAttempts }],
+    };
+    return (await measure(asked as unknown as Parameters<typeof measure>[0])).figures.retrySuccess;
+  };
+  // Every job runs twenty times and dies.
+  assert.equal(await ofHour({ failed: 190, died: 10, done: 0 }, 20), 0);
+  // Half of the retries are those of ten jobs that die at their third run.
+  assert.equal(await ofHour({ failed: 40, died: 10, done: 20 }, 3), 0.5);
+  assert.equal(await ofHour({ failed: 40, died: 0, done: 40 }, null), 1);
+  assert.equal(await ofHour({ failed: 40, died: 1, done: 40 }, null), undefined, 'the letters are gone');
+  assert.equal(await ofHour({ failed: 19, died: 0, done: 40 }, null), undefined, 'too few to say');
 });

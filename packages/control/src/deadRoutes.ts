@@ -9,6 +9,7 @@ import { controlErrors } from './errors.js';
 import { isOwn, ownLabels } from './owner.js';
 import type { ControlParts } from './parts.js';
 import { given, moment, pageOf, paging, timeOf } from './query.js';
+import { refuseReserved } from './reserved.js';
 
 const largestGroups = 500;
 const maxIds = 10_000;
@@ -139,6 +140,7 @@ export function deadRoutes({ inspect, operations }: ControlParts): Route[] {
         const letter = await ownLetter(call);
         const queue = await inspect.open(call.params['queue']!);
         call.note({ queue: queue.name, job: letter.id });
+        refuseReserved(queue.name);
         const wanted = call.request.headers['if-match'];
         if (wanted !== undefined && wanted !== '*' && wanted !== etagOf(letter))
           throw queueErrors.EDIT_CONFLICT({ id: letter.id });

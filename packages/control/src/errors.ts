@@ -7,6 +7,11 @@ export const controlErrors = defineErrors({
       `queue "${d.queue}" knows no job "${d.id}"; one that is done is remembered only if it has an id of its own or keeps its result`,
     retryable: false,
   },
+  QUEUE_RESERVED: {
+    message: (d: { queue: string }) =>
+      `queue "${d.queue}" is Sluice's own: its jobs are neither added nor changed here. Start an upload or an operation, which adds them; its dead letters can be replayed or discarded as they are`,
+    retryable: false,
+  },
   LETTER_NOT_FOUND: {
     message: (d: { queue: string; id: string }) =>
       `queue "${d.queue}" has no dead letter "${d.id}"; it may have been replayed or discarded`,
@@ -43,9 +48,5 @@ export const controlErrors = defineErrors({
   TRACE_NOT_FOUND: {
     message: (d: { id: string }) => `nothing is known of "${d.id}": no upload, no file, no event, no job`,
     retryable: false,
-  },
-  TOO_MANY_STREAMS: {
-    message: (d: { limit: number }) => `${d.limit} live streams are open already; close some`,
-    retryable: true,
   },
 });

@@ -3,5 +3,6 @@ export { Control, type ControlOptions } from './control.js';
 export { controlErrors } from './errors.js';
 export type { ControlParts } from './parts.js';
 export type { JobReply } from './jobRoutes.js';
-export type { Attention, Overview } from './overview.js';
+export { OverviewSource } from './overview.js';
+export type { Attention, Overview, OverviewParts } from './overview.js';
 export type { Trace, TracedJob } from './trace.js';

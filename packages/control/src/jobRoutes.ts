@@ -1,5 +1,5 @@
 // Jobs: search, look into one, add, retry, cancel, replay with other data.
-import type { Principal } from '@sluice/access';
+import { accessErrors, ownerOf, type Principal } from '@sluice/access';
 import type { JobDetail } from '@sluice/inspect';
 import type { AddOptions, JobState } from '@sluice/queue';
 import { restErrors, type JsonSchema, type Route } from '@sluice/rest';
@@ -7,6 +7,7 @@ import { controlErrors } from './errors.js';
 import { isOwn, ownJob, ownLabels } from './owner.js';
 import type { ControlParts } from './parts.js';
 import { given, pageOf, paging } from './query.js';
+import { leaveToInstallation, refuseReserved } from './reserved.js';
 import { pageView } from './view.js';
 
 const states = ['waiting', 'delayed', 'blocked', 'active', 'done', 'dead', 'cancelled'] as const;
@@ -103,7 +104,8 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
       needs: 'operator',
       of: 'tenant',
       audit: 'job.add',
-      summary: 'Add a job. With an id of your own, adding it again changes nothing.',
+      summary:
+        'Add a job. With an id of your own, adding it again changes nothing. Names that a tenant gives (id, unique, group) get the tenant before them.',
       answers: '201 {queue, id, duplicate}',
       body: {
         type: 'object',
@@ -124,9 +126,10 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
       },
       handle: async ({ params, request, reply, principal, note }) => {
         const { data, owner, ...options } = request.body as AddOptions & { data: unknown; owner?: string };
+        refuseReserved(params['queue']!);
         const queue = await inspect.open(params['queue']!);
-        const labels = { tenant: principal.tenant, ...given({ owner: owner ?? principal.key?.name }) };
-        const added = await queue.add(data, { ...options, labels });
+        const labels = { tenant: principal.tenant, ...given({ owner: ownerFor(principal, owner) }) };
+        const added = await queue.add(data, { ...apart(principal, options), labels });
         note({ queue: queue.name, job: added.id });
         reply.code(201);
         return added;
@@ -163,6 +166,7 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
         const queue = await inspect.open(params['queue']!);
         const id = params['id']!;
         await ownJob(principal, queue, id);
+        leaveToInstallation(principal, queue.name);
         const was = await queue.cancel(id);
         note({ queue: queue.name, job: id, was: was ?? 'gone' });
         if (was === null) throw controlErrors.JOB_NOT_FOUND({ queue: queue.name, id });
@@ -187,6 +191,8 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
         const body = (request.body ?? {}) as { data?: unknown };
         const edited = Object.hasOwn(body, 'data');
         note({ queue: queue.name, job: id, was, edited });
+        // A copy is a job that is added.
+        if (edited || was !== 'dead') refuseReserved(queue.name);
         if (was === 'dead') {
           if (edited) await queue.dead.replayWith(id, body.data);
           else await queue.dead.replay({ ids: [id] });
@@ -220,6 +226,31 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
       },
     },
   ];
+}
+
+/** A tenant's key is the owner of what it adds; keys of the installation add for others. */
+function ownerFor(principal: Principal, asked: string | undefined): string | undefined {
+  const own = ownerOf(principal);
+  if (asked === undefined || asked === own || principal.installation) return asked ?? own;
+  throw accessErrors.FORBIDDEN({
+    reason: 'a job of a tenant belongs to the key that adds it; leave owner out',
+  });
+}
+
+/**
+ * Names that a tenant chooses are its own: before each stands the tenant, which contains no colon. Otherwise one tenant could take ids
+ * that another is about to use, or use up the limit of its group.
+ */
+function apart({ installation, tenant }: Principal, options: AddOptions): AddOptions {
+  if (installation) return options;
+  const { id, unique, group } = options;
+  const named = (name: string): string => `${tenant}:${name}`;
+  return {
+    ...options,
+    ...(id !== undefined && { id: named(id) }),
+    ...(typeof unique === 'string' && { unique: named(unique) }),
+    ...(group !== undefined && { group: named(group) }),
+  };
 }
 
 function statesOf(list: string | undefined): JobState[] | undefined {

@@ -5,7 +5,7 @@ import type { Logger } from '@sluice/base';
 import { eventView, isFor, type EventView } from './eventRoutes.js';
 import type { Overview, OverviewSource } from './overview.js';
 import type { ControlParts } from './parts.js';
-import { openUploads, type OpenUpload } from './uploadRoutes.js';
+import { openUploads } from './uploadRoutes.js';
 
 export const topics = ['overview', 'events', 'uploads'] as const;
 export type Topic = (typeof topics)[number];
@@ -45,10 +45,6 @@ export class Live {
     this.#parts = parts;
     this.#overview = overview;
     this.#logger = logger;
-  }
-
-  get viewers(): number {
-    return this.#viewers.size;
   }
 
   /** Begins with what there is now. Returns what ends it. */
@@ -96,11 +92,13 @@ export class Live {
     switch (topic) {
       case 'overview':
         return tellAll(watching, 'overview', await this.#overview.latest());
-      case 'uploads': {
-        const { items } = await openUploads(this.#parts, everybody, uploadsAtOnce);
-        for (const viewer of watching) viewer.send('uploads', { items: items.filter(ownOf(viewer)) });
+      case 'uploads':
+        // The newest of each tenant: of the newest of all, somebody else's many would leave a tenant nothing to see.
+        for (const viewers of byScope(watching)) {
+          const { items } = await openUploads(this.#parts, viewers[0]!.principal, uploadsAtOnce);
+          for (const viewer of viewers) viewer.send('uploads', { items });
+        }
         return;
-      }
       case 'events': {
         // Whose greeting failed is greeted again.
         for (const viewer of watching) if (!this.#upToDate.has(viewer)) void this.#greet('events', viewer);
@@ -164,10 +162,15 @@ export class Live {
   }
 }
 
-const everybody = { installation: true, tenant: '' };
-
-function ownOf({ principal }: Viewer): (upload: OpenUpload) => boolean {
-  return ({ tenant }) => principal.installation || tenant === principal.tenant;
+/** Those who see the same are shown one look together. */
+function byScope(viewers: Viewer[]): Viewer[][] {
+  const scopes = new Map<string, Viewer[]>();
+  for (const viewer of viewers) {
+    const { installation, tenant } = viewer.principal;
+    const scope = installation ? 'installation' : `tenant ${tenant}`;
+    scopes.set(scope, [...(scopes.get(scope) ?? []), viewer]);
+  }
+  return [...scopes.values()];
 }
 
 function tellAll(watching: Viewer[], topic: Topic, data: Overview): void {

@@ -1,8 +1,15 @@
 // Everything at a glance, put together once for all who look: whoever asks within two seconds gets the same answer.
+//
+// Counts come from the sampler, whose cost has a bound. What jobs died of and what waits for its next attempt are questions of another kind:
+// they read letters and jobs. Only queues that have some are asked, and what the questions took is paid off before they are asked again:
+// they take at most a fiftieth of the time. In between their last answers are shown beside counts that are fresh.
 import type { DeadSummary, Overview as Sums, RetrySummary, Snapshot } from '@sluice/inspect';
 import type { ControlParts } from './parts.js';
 
 const freshMs = 2_000;
+const detailsShare = 0.02;
+/** Whatever they took, after a minute they are asked again. */
+const longestRestMs = 60_000;
 const mostQueuesWithDead = 20;
 
 export interface DeadOverview {
@@ -30,16 +37,27 @@ export interface Attention {
   queue?: string;
 }
 
-export class OverviewSource {
-  readonly #parts: ControlParts;
-  #last: { atMs: number; overview: Promise<Overview> } | undefined;
+/** What reading letters and jobs has found. */
+interface Details {
+  dead: readonly DeadSummary[];
+  retries: RetrySummary;
+}
 
-  constructor(parts: ControlParts) {
+export type OverviewParts = Pick<ControlParts, 'inspect' | 'records'>;
+
+export class OverviewSource {
+  readonly #parts: OverviewParts;
+  readonly #nowMs: () => number;
+  #last: { atMs: number; overview: Promise<Overview> } | undefined;
+  #details: { found: Details; dueMs: number } | undefined;
+
+  constructor(parts: OverviewParts, nowMs: () => number = () => performance.now()) {
     this.#parts = parts;
+    this.#nowMs = nowMs;
   }
 
   latest(): Promise<Overview> {
-    const now = performance.now();
+    const now = this.#nowMs();
     if (!this.#last || now - this.#last.atMs > freshMs) {
       const overview = this.#compose();
       this.#last = { atMs: now, overview };
@@ -53,15 +71,14 @@ export class OverviewSource {
 
   async #compose(): Promise<Overview> {
     const { inspect, records } = this.#parts;
-    const [sums, snapshot, dead, retries, open, outbox] = await Promise.all([
+    const [sums, snapshot, open, outbox] = await Promise.all([
       inspect.overview(),
       inspect.snapshot(),
-      inspect.deadSummaries(),
-      inspect.retrySummary(),
       records.uploads.countOpen(),
       records.outbox.state(),
     ]);
-    const summary = summariseDead(dead);
+    const { dead, retries } = await this.#detailsOf(snapshot.queues);
+    const summary = summariseDead(withCounts(dead, snapshot.queues));
     const overview = {
       ...sums,
       queues: snapshot.queues,
@@ -72,11 +89,35 @@ export class OverviewSource {
     };
     return { ...overview, attention: attentionOf(overview) };
   }
+
+  async #detailsOf(queues: Snapshot['queues']): Promise<Details> {
+    const startedMs = this.#nowMs();
+    if (this.#details && startedMs < this.#details.dueMs) return this.#details.found;
+    const { inspect } = this.#parts;
+    const named = (count: 'dead' | 'delayed') =>
+      queues.filter(({ counts }) => counts[count] > 0).map(({ name }) => name);
+    const [dead, retries] = await Promise.all([
+      inspect.deadSummaries({ queues: named('dead') }),
+      inspect.retrySummary({ queues: named('delayed') }),
+    ]);
+    const endedMs = this.#nowMs();
+    const restMs = Math.min((endedMs - startedMs) / detailsShare, longestRestMs);
+    this.#details = { found: { dead, retries }, dueMs: endedMs + restMs };
+    return { dead, retries };
+  }
 }
 
-type Summaries = Awaited<ReturnType<ControlParts['inspect']['deadSummaries']>>;
+/** The number of letters is that of now; what they say may be older, and of a queue whose first letter has just come nothing is known. */
+function withCounts(found: readonly DeadSummary[], queues: Snapshot['queues']): DeadSummary[] {
+  const known = new Map(found.map((summary) => [summary.queue, summary]));
+  return queues.map(({ name, counts }) => ({
+    ...{ queue: name, averageAttempts: null, sampled: 0, topError: null },
+    ...known.get(name),
+    letters: counts.dead,
+  }));
+}
 
-function summariseDead(queues: Summaries): DeadOverview {
+function summariseDead(queues: readonly DeadSummary[]): DeadOverview {
   const letters = queues.reduce((sum, queue) => sum + queue.letters, 0);
   const counted = queues.filter(({ averageAttempts }) => averageAttempts !== null);
   const sampled = counted.reduce((sum, queue) => sum + queue.sampled, 0);

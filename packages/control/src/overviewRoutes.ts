@@ -1,12 +1,8 @@
 // Everything at a glance, once or live.
 import { accessErrors } from '@sluice/access';
-import { EventStream, restErrors, type Route } from '@sluice/rest';
-import { controlErrors } from './errors.js';
+import { openStream, restErrors, type Route } from '@sluice/rest';
 import { topics, type Live, type Topic } from './live.js';
 import type { OverviewSource } from './overview.js';
-
-/** Of one process. Browsers share one stream among all their tabs, see @sluice/client/live. */
-const maxStreams = 1_000;
 
 export function overviewRoutes(overview: OverviewSource, live: Live): Route[] {
   return [
@@ -29,15 +25,15 @@ export function overviewRoutes(overview: OverviewSource, live: Live): Route[] {
       answers: '200 text/event-stream',
       query: { topics: { type: 'string', description: `Some of ${topics.join(', ')}, with commas.` } },
       headers: { 'Last-Event-ID': 'Where to go on.' },
-      handle: async ({ request, reply, principal, query }) => {
+      handle: async (call) => {
+        const { request, reply, principal, query } = call;
         const chosen = topicsOf(query['topics'] ?? 'events,uploads');
         if (chosen.has('overview') && !principal.installation)
           throw accessErrors.FORBIDDEN({ reason: 'the overview needs a key of the installation' });
-        if (live.viewers >= maxStreams) throw controlErrors.TOO_MANY_STREAMS({ limit: maxStreams });
         const asked = request.headers['last-event-id'];
         const after = typeof asked === 'string' && /^\d{1,15}-\d{1,15}$/.test(asked) ? asked : undefined;
         let stop = (): void => {};
-        const stream = new EventStream(reply, () => stop());
+        const stream = openStream(call, () => stop());
         stop = live.watch({
           principal,
           topics: chosen,

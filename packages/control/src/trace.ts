@@ -2,25 +2,31 @@
 //
 //   upload id    the record of the upload names its node
 //   node id      the key of its object names the upload that brought it
-//   event id     begins with the id of its node, or of its upload
+//   event id     begins with the id of its node, or of its upload; that of a verification names only its result, and is looked up
+//                among the newest events
 //   job id       it contains the id of a node or an upload, or its labels or its payload name one
 //
 // A job that is done keeps neither labels nor payload: whoever makes the id of a job from that of its event, as is wise anyway, finds
 // it here too. It is shown to whoever may see the file or the upload in its id.
 //
+// Whoever has a key of the installation asks for ids of all tenants. Records are asked for by tenant, so whose it is comes first: the tenant
+// that the request names, or that of an event, of an open upload or of a job. Of a file that is older than all of them, X-Sluice-Tenant
+// must say it.
+//
 // Events and jobs have no index by node. The newest events and the jobs of each queue are looked through, a bounded number of them,
 // and the answer says how many, and whether that was all.
 import type { AnyQueue, JobGlance, JobState } from '@sluice/queue';
 import { isSluiceError } from '@sluice/base';
-import { readNewest } from '@sluice/events';
+import { readNewest, type StreamEvent } from '@sluice/events';
 import type { NodeRecord, UploadRecord } from '@sluice/records';
 import { isUploadId, type UploadView } from '@sluice/upload';
-import { eventView, type EventView } from './eventRoutes.js';
+import { eventView, isFor, type EventView } from './eventRoutes.js';
 import { isOwn } from './owner.js';
 import type { Principal } from '@sluice/access';
 import type { ControlParts } from './parts.js';
 
 const maxEvents = 10_000;
+const maxOpenUploads = 500;
 const eventsPerRead = 1_000;
 const maxJobsPerQueue = 5_000;
 const maxJobs = 100;
@@ -64,7 +70,7 @@ export async function traceOf(
   const start = await whatIs(parts, principal, id);
   if (!start) return undefined;
   const known: Known = { ...start.known };
-  const { tenant } = principal;
+  const tenant = await tenantOf(parts, principal, start);
   let record =
     known.uploadId === undefined ? undefined : await parts.records.uploads.get(tenant, known.uploadId);
   known.nodeId ??= record?.nodeId;
@@ -95,14 +101,13 @@ export async function traceOf(
 interface Start {
   kind: Trace['kind'];
   known: Known;
+  /** Whose it is, if what was found says so. */
+  tenant?: string;
   jobs: { queue: AnyQueue; id: string }[];
 }
 
-async function whatIs(
-  { inspect }: ControlParts,
-  principal: Principal,
-  id: string,
-): Promise<Start | undefined> {
+async function whatIs(parts: ControlParts, principal: Principal, id: string): Promise<Start | undefined> {
+  const { inspect } = parts;
   if (isUploadId(id)) return { kind: 'upload', known: { uploadId: id }, jobs: [] };
   const nodeId = uuid.exec(id)?.[0];
   if (nodeId === id) return { kind: 'node', known: { nodeId: id.toLowerCase() }, jobs: [] };
@@ -112,14 +117,67 @@ async function whatIs(
   if (uploadId !== undefined && id.startsWith(uploadId))
     return { kind: 'event', known: { uploadId }, jobs: [] };
   const rows = (await inspect.jobsById(id)).filter((row) => isOwn(principal, row.labels) || hasEnded(row));
-  if (rows.length === 0) return undefined;
+  if (rows.length === 0) return eventNamed(parts, principal, id);
   const jobs = await Promise.all(rows.map(async ({ queue }) => ({ queue: await inspect.open(queue), id })));
   const known: Known = {};
   for (const { queue } of jobs) {
     const job = await queue.job(id);
     if (job) Object.assign(known, refersTo(job));
   }
-  return { kind: 'job', known, jobs };
+  const tenant = rows.find(({ labels }) => labels['tenant'] !== undefined)?.labels['tenant'];
+  return { kind: 'job', known, jobs, ...(tenant !== undefined && { tenant }) };
+}
+
+/** An event whose id says nothing of its node. */
+async function eventNamed(parts: ControlParts, principal: Principal, id: string): Promise<Start | undefined> {
+  const event = await findEvent(parts, ({ eventId }) => eventId === id);
+  const view = event && eventView(event);
+  if (!view || !isFor(principal, view) || !uuid.test(view.key)) return undefined;
+  const { tenant } = view.data;
+  const known = { nodeId: view.key.toLowerCase() };
+  return { kind: 'event', known, jobs: [], ...(typeof tenant === 'string' && { tenant }) };
+}
+
+async function tenantOf(
+  parts: ControlParts,
+  principal: Principal,
+  { known: { nodeId, uploadId }, tenant }: Start,
+): Promise<string> {
+  const { records } = parts;
+  const asked = principal.tenant;
+  if (!principal.installation) return asked;
+  if (tenant !== undefined) return tenant;
+  if (nodeId === undefined && uploadId === undefined) return asked;
+  const isThere =
+    (uploadId !== undefined && (await records.uploads.get(asked, uploadId))) ||
+    (nodeId !== undefined && (await records.nodes.get(asked, nodeId)));
+  if (isThere) return asked;
+  const open = await records.uploads.pageOfOpen({ limit: maxOpenUploads });
+  const upload = open.find((one) => one.id === uploadId || one.nodeId === nodeId);
+  if (upload) return upload.tenant;
+  const event = await findEvent(parts, ({ key, eventId, value }) => {
+    if (nodeId !== undefined) return key === nodeId;
+    return eventId.startsWith(uploadId!) || value.includes(uploadId!);
+  });
+  const found = event && eventView(event).data['tenant'];
+  return typeof found === 'string' ? found : asked;
+}
+
+/** The newest one of which this holds, among those that are looked through. */
+async function findEvent(
+  { events }: ControlParts,
+  isWanted: (event: StreamEvent) => boolean,
+): Promise<StreamEvent | undefined> {
+  let before: string | undefined;
+  for (let scanned = 0; scanned < maxEvents;) {
+    const place = before === undefined ? {} : { before };
+    const batch = await readNewest({ redis: events, limit: eventsPerRead, ...place });
+    const found = batch.find(isWanted);
+    if (found || batch.length < eventsPerRead) return found;
+    scanned += batch.length;
+    before = batch.at(-1)!.cursor;
+  }
+  return undefined;
 }
 
 /** What a job is about, if it says so: in its labels, at the top of its payload, or in its id. */

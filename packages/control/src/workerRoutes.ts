@@ -4,6 +4,7 @@ import type { JsonSchema, Route } from '@sluice/rest';
 import { controlErrors } from './errors.js';
 import type { ControlParts } from './parts.js';
 import { given, pageOf, paging } from './query.js';
+import { refuseReserved } from './reserved.js';
 import { pageView } from './view.js';
 
 const queueOnly = { queue: { type: 'string' } } satisfies Record<string, JsonSchema>;
@@ -92,6 +93,7 @@ export function workerRoutes({ inspect }: ControlParts): Route[] {
         },
       },
       handle: async ({ params, request, note }) => {
+        refuseReserved(params['queue']!);
         const queue = await inspect.open(params['queue']!);
         const name = params['name']!;
         const { when, data, ...options } = request.body as ScheduleOptions & {

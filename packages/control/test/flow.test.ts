@@ -128,11 +128,23 @@ test('one id leads through upload, file, events and jobs, whichever of them it i
   assert.ok(trace.bounds.events.complete && trace.bounds.jobs.complete);
   const done = trace.jobs.find((job: Loose) => job.id === `thumbnail:${nodeId}`);
   assert.deepEqual(done.result, { width: 1 });
-  for (const id of [nodeId, trace.events[0].eventId, `thumbnail:${nodeId}`]) {
-    const { body } = await room.call('GET', `/v1/trace/${encodeURIComponent(id)}`, undefined, keys.acme);
-    assert.deepEqual([body.node?.id, body.upload?.record?.id], [nodeId, begun.id], id);
+  await room.records.verifications.take({ nodeId, resultId: 'r1', result: 'approved' });
+  await room.records.verifications.take({ nodeId, result: 'rejected' });
+  const verified = await until('the results are published', async () => {
+    const { body } = await room.call('GET', `/v1/trace/${nodeId}`, undefined, keys.acme);
+    const ids = body.events.map((event: Loose) => event.eventId);
+    const found = ids.filter((id: string) => id.endsWith(':verified')) as string[];
+    return found.length === 2 && found;
+  });
+  const all = [nodeId, trace.events[0].eventId, `thumbnail:${nodeId}`, ...verified];
+  // A key of the installation finds it without being told whose it is.
+  for (const key of [keys.acme, keys.admin]) {
+    for (const id of [...all, begun.id]) {
+      const { body } = await room.call('GET', `/v1/trace/${encodeURIComponent(id)}`, undefined, key);
+      assert.deepEqual([body.node?.id, body.upload?.record?.id], [nodeId, begun.id], `${id} by ${key}`);
+    }
   }
-  for (const id of [begun.id, nodeId, `thumbnail:${nodeId}`, trace.events[0].eventId])
+  for (const id of [...all, begun.id])
     assert.equal(
       (await room.call('GET', `/v1/trace/${encodeURIComponent(id)}`, undefined, keys.beta)).status,
       404,

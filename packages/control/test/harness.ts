@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import Fastify from 'fastify';
-import { Access, type ConfiguredKey } from '@sluice/access';
+import { Access, KeyRing, type ConfiguredKey } from '@sluice/access';
 import { silentLogger } from '@sluice/base';
 import { applyEvent, Cache } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
@@ -96,6 +96,9 @@ export async function openRoom(t: TestContext, options: { withKeys?: boolean } =
   await operations.work().start();
   const events = new RedisLink(redis.url);
   const control = new Control({ inspect, operations, cache, records, uploads, events });
+  const ring = new KeyRing({ keys: records.keys });
+  await ring.start();
+  const secret = randomBytes(8).toString('hex');
   const server = Fastify(serverOptions);
   server.setNotFoundHandler((request, reply) => notFound(request, reply));
   await server.register(rest, {
@@ -103,7 +106,8 @@ export async function openRoom(t: TestContext, options: { withKeys?: boolean } =
     records,
     reads: new CachedReads(cache, records),
     storeOf: () => store,
-    access: new Access({ keys: options.withKeys ? configured : [], secret: randomBytes(8).toString('hex') }),
+    access: new Access({ keys: options.withKeys ? configured : [], ring, secret }),
+    ring,
     defaultBucket: 'disk',
     more: control.routes,
     logger: silentLogger,
@@ -121,6 +125,7 @@ export async function openRoom(t: TestContext, options: { withKeys?: boolean } =
     await inspect.close();
     await relay.stop();
     await uploads.stop();
+    await ring.stop();
     await records.close();
     events.close();
     relayLink.close();

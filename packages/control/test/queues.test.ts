@@ -177,7 +177,7 @@ test('a tenant sees and touches its own jobs only; what is of the installation i
     { data: 'a', id: 'of-acme', delayMs: 3_600_000 },
     keys.acme,
   );
-  assert.equal(mine.status, 201);
+  assert.deepEqual([mine.status, mine.body.id], [201, 'acme:of-acme']);
   await room.call(
     'POST',
     '/v1/queues/mail/jobs',
@@ -189,10 +189,10 @@ test('a tenant sees and touches its own jobs only; what is of the installation i
     (await room.call('GET', '/v1/queues/mail/jobs', undefined, key)).body.items
       .map((job: Loose) => job.id)
       .sort();
-  assert.deepEqual(await ids(keys.acme), ['of-acme']);
-  assert.deepEqual(await ids(keys.beta), ['of-beta']);
-  assert.deepEqual(await ids(keys.admin), ['of-acme', 'of-beta', 'of-nobody']);
-  for (const id of ['of-beta', 'of-nobody']) {
+  assert.deepEqual(await ids(keys.acme), ['acme:of-acme']);
+  assert.deepEqual(await ids(keys.beta), ['beta:of-beta']);
+  assert.deepEqual(await ids(keys.admin), ['acme:of-acme', 'beta:of-beta', 'of-nobody']);
+  for (const id of ['beta:of-beta', 'of-nobody']) {
     for (const [method, path] of [
       ['GET', ''],
       ['POST', '/retry'],
@@ -205,9 +205,9 @@ test('a tenant sees and touches its own jobs only; what is of the installation i
     assert.deepEqual((await room.call('GET', `/v1/jobs/${id}`, undefined, keys.acme)).body.items, []);
     assert.equal((await room.call('GET', `/v1/trace/${id}`, undefined, keys.acme)).status, 404);
   }
-  assert.equal((await mail.job('of-beta'))?.state, 'delayed');
+  assert.equal((await mail.job('beta:of-beta'))?.state, 'delayed');
   assert.equal(
-    (await room.call('POST', '/v1/queues/mail/jobs/of-acme/cancel', undefined, keys.viewer)).status,
+    (await room.call('POST', '/v1/queues/mail/jobs/acme:of-acme/cancel', undefined, keys.viewer)).status,
     403,
   );
   for (const path of [
@@ -221,4 +221,40 @@ test('a tenant sees and touches its own jobs only; what is of the installation i
     assert.equal((await room.call('GET', path, undefined, keys.acme)).status, 403, path);
   assert.equal((await room.call('POST', '/v1/queues/mail/pause', undefined, keys.acme)).status, 403);
   assert.equal((await room.call('GET', '/v1/queues')).status, 401);
+});
+
+test('the ids, unique keys and groups of tenants are apart, and a tenant owns what it adds', async (t) => {
+  const room = await openRoom(t, { withKeys: true });
+  const mail = room.queue('mail');
+  await mail.ready();
+  const add = (body: object, key: string) =>
+    room.call('POST', '/v1/queues/mail/jobs', { data: 1, delayMs: 3_600_000, ...body }, key);
+  const names = { id: 'invoice-1', unique: 'daily', group: 'g' };
+  const added = [await add(names, keys.acme), await add(names, keys.beta), await add(names, keys.admin)];
+  assert.deepEqual(
+    added.map(({ status, body }) => [status, body.id, body.duplicate]),
+    [
+      [201, 'acme:invoice-1', false],
+      [201, 'beta:invoice-1', false],
+      [201, 'invoice-1', false],
+    ],
+  );
+  const again = await add(names, keys.acme);
+  assert.deepEqual([again.body.id, again.body.duplicate], ['acme:invoice-1', true]);
+  const second = await add({ ...names, id: 'invoice-2' }, keys.acme);
+  assert.notEqual(second.body.duplicate, false, 'the unique key is taken within the tenant');
+  const groups = await Promise.all(
+    ['acme:invoice-1', 'beta:invoice-1', 'invoice-1'].map(async (id) => {
+      const { body } = await room.call('GET', `/v1/queues/mail/jobs/${id}`, undefined, keys.admin);
+      return [body.group, body.labels.owner];
+    }),
+  );
+  assert.deepEqual(groups, [
+    ['acme:g', 'SLUICE_KEYS 2'],
+    ['beta:g', 'SLUICE_KEYS 4'],
+    ['g', 'SLUICE_KEYS 1'],
+  ]);
+  const foreign = await add({ owner: 'SLUICE_KEYS 4' }, keys.acme);
+  assert.deepEqual([foreign.status, foreign.body.error.code], [403, 'FORBIDDEN']);
+  assert.equal((await add({ owner: 'somebody' }, keys.admin)).status, 201);
 });

@@ -185,8 +185,9 @@ export class Inspect {
     return findGroups(await this.#chosen(question.queue), question);
   }
 
-  async deadSummaries(): Promise<DeadSummary[]> {
-    return Promise.all((await this.#directory.all()).map(summariseDead));
+  /** Of all queues, or of those that are named, which is cheaper. */
+  async deadSummaries({ queues }: { queues?: readonly string[] } = {}): Promise<DeadSummary[]> {
+    return Promise.all((await this.#among(queues)).map(summariseDead));
   }
 
   async workers(options: { queue?: string } = {}): Promise<Page<WorkerRow>> {
@@ -199,8 +200,11 @@ export class Inspect {
   }
 
   /** How many wait for their next attempt, and when the next one is due. */
-  async retrySummary(options: Pick<RetryQuestion, 'queue' | 'labels'> = {}): Promise<RetrySummary> {
-    return summariseRetries(await this.#chosen(options.queue), options.labels);
+  async retrySummary(
+    options: Pick<RetryQuestion, 'queue' | 'labels'> & { queues?: readonly string[] } = {},
+  ): Promise<RetrySummary> {
+    const { queue, queues, labels } = options;
+    return summariseRetries(queues ? await this.#among(queues) : await this.#chosen(queue), labels);
   }
 
   /** The schedules by their next tick, of one queue or of all. */
@@ -233,6 +237,12 @@ export class Inspect {
     if (queue) return queue;
     const known = (await this.#directory.all()).map((other) => other.name);
     throw inspectErrors.UNKNOWN_QUEUE({ queue: name, known: known.slice(0, 20).join(', ') });
+  }
+
+  /** Those that are gone meanwhile are passed over. */
+  async #among(names: readonly string[] | undefined): Promise<readonly AnyQueue[]> {
+    const all = await this.#directory.all();
+    return names ? all.filter(({ name }) => names.includes(name)) : all;
   }
 
   async #chosen(name: string | undefined): Promise<readonly AnyQueue[]> {

@@ -1,4 +1,5 @@
-// How Redis is: the few lines of INFO that tell, as numbers. On a cluster the figures of all masters are added up.
+// How Redis is: the few lines of INFO that tell, as numbers. On a cluster the figures of all masters are added up; of versions and policies
+// the worst is told, because one master that evicts loses jobs.
 import type { RedisLink } from '@sluice/redis';
 
 const sections = ['server', 'memory', 'clients', 'stats', 'persistence', 'keyspace'];
@@ -50,14 +51,15 @@ function summarise(servers: readonly Info[]): RedisHealth {
   const all = (name: string, value: string) => servers.every((info) => (info.get(name) ?? value) === value);
   const any = (name: string, value: string) => servers.some((info) => info.get(name) === value);
   const usedBytes = sum('used_memory');
+  const policies = servers.map((info) => info.get('maxmemory_policy') ?? '');
   return {
-    version: first.get('valkey_version') ?? first.get('redis_version') ?? '',
+    version: oldest(servers.map((info) => info.get('valkey_version') ?? info.get('redis_version') ?? '')),
     nowMs: Number(first.get('server_time_usec') ?? Date.now() * 1_000) / 1_000,
     masters: servers.length,
     usedBytes,
     rssBytes: sum('used_memory_rss'),
     maxBytes: sum('maxmemory'),
-    policy: first.get('maxmemory_policy') ?? '',
+    policy: policies.find((policy) => policy !== 'noeviction') ?? policies[0]!,
     fragmentation: usedBytes > 0 ? sum('used_memory_rss') / usedBytes : 1,
     opsPerSecond: sum('instantaneous_ops_per_sec'),
     clients: sum('connected_clients'),
@@ -76,6 +78,11 @@ function summarise(servers: readonly Info[]): RedisHealth {
       delayedFsyncs: sum('aof_delayed_fsync'),
     },
   };
+}
+
+function oldest(versions: readonly string[]): string {
+  const inOrder = new Intl.Collator('en', { numeric: true });
+  return versions.toSorted(inOrder.compare)[0]!;
 }
 
 /** `db0:keys=12,expires=3,…`, one line per database. */

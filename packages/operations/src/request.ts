@@ -53,6 +53,17 @@ export function checkRequest(request: OperationRequest): OperationRequest {
   };
 }
 
+/** The same for one that comes out of its queue, as a job of this tenant or, without one, of the installation. */
+export function checkStored(stored: unknown, tenant: string | undefined): StoredRequest {
+  const isObject = typeof stored === 'object' && stored !== null && !Array.isArray(stored);
+  check('the operation', stored, isObject, 'an object');
+  const { untilMs, ...request } = stored as StoredRequest;
+  check('untilMs', untilMs, isTime(untilMs), 'a time in ms since 1970');
+  const allowed = 'the tenant that the job is labelled with';
+  check('tenant', request.tenant, request.tenant === tenant, allowed);
+  return { ...checkRequest(request), untilMs };
+}
+
 /** As the queue wants it. */
 export function letterChoice({ choice, tenant, untilMs }: StoredRequest): LetterChoice {
   const labels = tenant === undefined ? {} : { labels: { tenant } };

@@ -8,7 +8,7 @@ import { GiveUp } from '@sluice/queue';
 import type { AnyQueue, Job, MoveReport } from '@sluice/queue';
 import { operationErrors } from './errors.js';
 import type { Book, Progress } from './book.js';
-import { letterChoice } from './request.js';
+import { checkStored, letterChoice } from './request.js';
 import type { StoredRequest } from './request.js';
 
 const reportEveryMs = 250;
@@ -16,7 +16,8 @@ const reportEveryMs = 250;
 export type FindQueue = (name: string) => Promise<AnyQueue | undefined> | AnyQueue | undefined;
 
 export async function runOperation(book: Book, find: FindQueue, job: Job<StoredRequest>): Promise<void> {
-  const { id, data: request } = job;
+  const { id } = job;
+  const request = trusted(job);
   // Whoever started it may have died before it could write it down.
   await book.begin(id, request, job.createdMs);
   failPoint('operation.begun');
@@ -32,6 +33,18 @@ export async function runOperation(book: Book, find: FindQueue, job: Job<StoredR
   else if (run.isUnwanted) await book.report(id, 'cancelled', { moved: report.total });
   // Otherwise the worker stops, and the job goes back: the next one goes on.
   else throw new Error('the run was interrupted');
+}
+
+/**
+ * What is asked for, checked once more. It came through Redis, and a letter that was edited comes back from there too: an operation that
+ * names another tenant than the job belongs to is not carried out.
+ */
+function trusted({ data, labels }: Job<StoredRequest>): StoredRequest {
+  try {
+    return checkStored(data, labels['tenant']);
+  } catch (error) {
+    throw new GiveUp(error instanceof Error ? error.message : String(error), { cause: error });
+  }
 }
 
 async function move(

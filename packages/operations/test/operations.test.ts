@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
-import { listQueues } from '@sluice/queue';
+import { listQueues, Queue } from '@sluice/queue';
 import type { OperationRequest } from '../src/index.js';
 import { eventually, useRedis } from './setup.js';
 
@@ -156,4 +156,27 @@ test('what cannot be asked for is refused with the name of the field, and starts
   const unknown = (error: unknown) => isSluiceError(error, 'OPERATION_QUEUE_UNKNOWN');
   await assert.rejects(operations.start({ ...right, queue: 'nobody' }), unknown);
   assert.deepEqual((await operations.list()).items, []);
+});
+
+test('what nobody started as an operation is not carried out, nor one of another tenant than its job', async (t) => {
+  const { queue, operations, prefix } = await bed.scene(t, 6);
+  const forge = new Queue<unknown>('sluice.operations', { redis: bed.redis.url, prefix });
+  t.after(() => forge.close(500));
+  const all = { kind: 'dead.discard', queue: 'mail', choice: 'all', untilMs: Date.now() + 60_000 };
+  const forged: [data: unknown, labels: Record<string, string>][] = [
+    [all, { tenant: 'b' }],
+    [{ ...all, tenant: 'a' }, { tenant: 'b' }],
+    [{ ...all, tenant: 'a' }, {}],
+    [{ ...all, untilMs: 'never' }, {}],
+    [{ ...all, choice: {} }, {}],
+    [{ ...all, kind: 'queue.drop' }, {}],
+    ['all', {}],
+    [null, {}],
+  ];
+  for (const [data, labels] of forged) await forge.add(data, { labels });
+  operations.work();
+  await eventually(async () => (await forge.dead.count()) === forged.length);
+  assert.equal(await queue.dead.count(), 6);
+  const { letters } = await forge.dead.list({ limit: 20 });
+  for (const { error } of letters) assert.match(error.message, /must be/);
 });

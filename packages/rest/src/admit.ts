@@ -22,8 +22,8 @@ export async function admit(parts: Admission, route: Route, request: FastifyRequ
   const principal = found instanceof Promise ? await found : found;
   demand(route, principal);
   checkCsrf(parts.access, principal, request, parts);
-  // Bytes of uploads are many requests by nature, and have a budget of their own.
-  if (!route.tokens) parts.limits.request(principal);
+  // Bytes of uploads are many requests by nature, and have a budget of their own. Whatever else an upload needs is counted.
+  if (!route.raw) parts.limits.request(principal);
   return principal;
 }
 

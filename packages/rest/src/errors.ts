@@ -53,6 +53,11 @@ export const restErrors = defineErrors({
       `${d.method} means nothing here; allowed are ${d.allow}; see /openapi.json`,
     retryable: false,
   },
+  TOO_MANY_STREAMS: {
+    message: (d: { limit: number; of: string }) =>
+      `${d.limit} live streams of this ${d.of} are open already; close some`,
+    retryable: true,
+  },
   PRECONDITION_FAILED: {
     message: () => 'the file is not as the condition of the request demands; read it again and decide',
     retryable: false,
@@ -78,6 +83,7 @@ const statuses = new Map<string, number>(
     HOST_REFUSED: 403,
     ORIGIN_REFUSED: 403,
     QUOTA_EXCEEDED: 403,
+    QUEUE_RESERVED: 403,
     UPLOAD_NOT_FOUND: 404,
     NODE_NOT_FOUND: 404,
     DRIVE_NOT_FOUND: 404,

@@ -35,11 +35,14 @@ export class EventStream {
     const { server } = reply.server;
     const others = open.get(server) ?? new Set();
     open.set(server, others.add(this));
-    this.#raw.once('close', () => {
+    const ended = (): void => {
       others.delete(this);
       clearInterval(this.#alive);
       onEnd();
-    });
+    };
+    // A client that was gone before we got here does not go once more.
+    if (this.#raw.closed) setImmediate(ended);
+    else this.#raw.once('close', ended);
   }
 
   send(event: string, data: unknown, id?: string | number): void {

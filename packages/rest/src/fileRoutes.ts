@@ -1,5 +1,5 @@
 // Files by their path: one request uploads, downloads or deletes. `curl -T file …/v1/files/{drive}/{path}` is all it takes.
-import { checkScope, checkType, limitsOf, needKey } from '@sluice/access';
+import { checkScope, checkType, limitsOf, needKey, ownerOf } from '@sluice/access';
 import { isSluiceError } from '@sluice/base';
 import { recordsErrors, type NodeRecord } from '@sluice/records';
 import type { FastifyRequest } from 'fastify';
@@ -41,6 +41,7 @@ export const fileRoutes: Route[] = [
       const key = headers['idempotency-key'];
       const sha256 = wholeSha256(headers);
       const metadata = metadataOf(headers);
+      const owner = ownerOf(principal);
       const isNew = mustBeNew(request);
       const ifMatch = conditionOf(call);
       if (ifMatch && key === undefined) await checkReplaced(call, ifMatch, drive, path);
@@ -48,6 +49,7 @@ export const fileRoutes: Route[] = [
         .store(
           {
             tenant: principal.tenant,
+            ...(owner !== undefined && { owner }),
             drive,
             path,
             ...(contentType !== undefined && { contentType }),

@@ -1,4 +1,5 @@
 // Nodes by their id: list, read, make folders, move, delete, download; and signed links to them.
+import { ownerOf } from '@sluice/access';
 import { checkName, checkPath, recordsErrors, type NodeRecord } from '@sluice/records';
 import { serveFile } from './download.js';
 import { served } from './fileRoutes.js';
@@ -75,7 +76,11 @@ export const nodeRoutes: Route[] = [
         });
       const place = path !== undefined ? { path } : { parentId: parentId ?? null, name: name! };
       const folder = { tenant: principal.tenant, drive: checkName(drive), ...place };
-      const { node, created } = await parts.records.nodes.createFolder(folder);
+      const owner = ownerOf(principal);
+      const { node, created } = await parts.records.nodes.createFolder({
+        ...folder,
+        ...(owner !== undefined && { owner }),
+      });
       reply.code(created ? 201 : 200).header('Location', locationOf(parts, request, `/v1/nodes/${node.id}`));
       return nodeView(node);
     },

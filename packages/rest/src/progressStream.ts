@@ -1,18 +1,26 @@
 // Progress of one upload as server-sent events. The snapshot comes first; then every change with its number, so that a browser that
 // reconnects goes on where it was (Last-Event-ID).
 import type { Progress } from '@sluice/upload';
-import { EventStream } from './eventStream.js';
+import type { EventStream } from './eventStream.js';
+import { openStream } from './openStream.js';
 import type { Call } from './route.js';
 
 const ends = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED']);
 
-export async function streamProgress({ request, reply, parts }: Call, id: string): Promise<unknown> {
+export async function streamProgress(call: Call, id: string): Promise<unknown> {
+  const { request, reply, parts } = call;
   const asked = request.headers['last-event-id'];
   const after = typeof asked === 'string' && /^\d{1,15}$/.test(asked) ? Number(asked) : undefined;
   const early: Progress[] = [];
   let say = (progress: Progress): void => void early.push(progress);
   const { snapshot, stop } = await parts.uploads.watch(id, (progress) => say(progress), after);
-  const stream = new EventStream(reply, stop);
+  let stream: EventStream;
+  try {
+    stream = openStream(call, stop);
+  } catch (error) {
+    stop();
+    throw error;
+  }
   const send = async (event: 'snapshot' | 'progress', progress: Progress): Promise<void> => {
     const { sequence, ...rest } = progress;
     const isEnd = ends.has(progress.state);

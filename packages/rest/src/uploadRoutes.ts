@@ -1,5 +1,5 @@
 // Uploads over HTTP: begin, send, ask, finish, cancel, watch.
-import { checkScope, checkType, limitsOf } from '@sluice/access';
+import { checkScope, checkType, limitsOf, ownerOf } from '@sluice/access';
 import { isSluiceError } from '@sluice/base';
 import { checkName, checkPath, type UploadResult } from '@sluice/records';
 import { isUploadId, uploadErrors, type State } from '@sluice/upload';
@@ -64,9 +64,11 @@ export const uploadRoutes: Route[] = [
       checkScope(principal, body.drive, body.path);
       checkType(principal, body.contentType);
       const key = request.headers['idempotency-key'];
+      const owner = ownerOf(principal);
       const upload = await parts.uploads.initiate({
         ...body,
         tenant: principal.tenant,
+        ...(owner !== undefined && { owner }),
         ...(typeof key === 'string' && { idempotencyKey: key }),
         limits: limitsOf(principal),
       });

@@ -1,10 +1,13 @@
 // Results that other services report about files, and what is known of one file. The address, the body and the answer are those of the
 // pipeline that this replaces, so that its services need no change.
 import { recordsErrors, type JsonObject, type Verification } from '@sluice/records';
+import { restErrors } from './errors.js';
+import { pageLimit } from './page.js';
 import type { Route } from './route.js';
 
 const text = (maxLength: number) => ({ type: 'string', minLength: 1, maxLength });
-const mostListed = 100;
+/** So many of one file are kept within reach; the older ones are in its events. */
+const mostListed = 1_000;
 
 interface Report {
   documentId: string;
@@ -74,14 +77,29 @@ export const verificationRoutes: Route[] = [
     answers: '200 {items, next}',
     needs: 'viewer',
     of: 'tenant',
-    handle: async ({ principal, params, parts }) => {
+    query: {
+      limit: { type: 'integer', minimum: 1, maximum: mostListed },
+      cursor: { type: 'string', description: 'The `next` of the page before.' },
+    },
+    handle: async ({ principal, params, query, parts }) => {
+      const limit = pageLimit(query['limit']);
+      const begin = placeOf(query['cursor']);
       const node = await parts.records.nodes.get(principal.tenant, params['id']!);
       if (!node) throw recordsErrors.NODE_NOT_FOUND({ node: params['id']!.slice(0, 80) });
-      const items = await parts.records.verifications.list(node.id, { limit: mostListed });
-      return { items: items.map(shown), next: null };
+      const all = await parts.records.verifications.list(node.id, { limit: mostListed });
+      const end = begin + limit;
+      return { items: all.slice(begin, end).map(shown), next: end < all.length ? String(end) : null };
     },
   },
 ];
+
+/** How many of the latest were told before. Results that come meanwhile move the others on: one may be told twice, none is left out. */
+function placeOf(cursor: string | undefined): number {
+  if (cursor === undefined) return 0;
+  if (!/^\d{1,4}$/.test(cursor))
+    throw restErrors.REQUEST_INVALID({ reason: 'the cursor is not the `next` of a page' });
+  return Number(cursor);
+}
 
 function shown({ result, receivedAt, ...rest }: Verification): object {
   return { verificationResult: result, ...rest, receivedAt: receivedAt.toISOString() };

@@ -208,3 +208,31 @@ test('a replaced file has no result until it is verified itself', async () => {
   await api.send(path, Buffer.from('two'), acme);
   assert.equal((await node(body.nodeId)).verification, undefined);
 });
+
+test('the results of a file are listed page by page, the latest first, and none is left out', async () => {
+  const documentId = await newFile();
+  for (let n = 0; n < 7; n++)
+    await report({
+      documentId,
+      resultId: `page-${documentId}-${n}`,
+      verificationResult: 'approved',
+      score: n,
+    });
+  const scores: number[] = [];
+  const pages: number[] = [];
+  for (let next: string | null = ''; next !== null;) {
+    const from = next === '' ? '' : `&cursor=${next}`;
+    const path = `/v1/nodes/${documentId}/verifications?limit=3${from}`;
+    const { body } = await api.call('GET', path, undefined, acme);
+    scores.push(...body.items.map((item: Loose) => item.score as number));
+    pages.push(body.items.length);
+    next = body.next;
+  }
+  assert.deepEqual(pages, [3, 3, 1]);
+  assert.deepEqual(
+    scores.toSorted((one, other) => one - other),
+    [0, 1, 2, 3, 4, 5, 6],
+  );
+  const wrong = await api.call('GET', `/v1/nodes/${documentId}/verifications?cursor=x`, undefined, acme);
+  assert.equal(wrong.status, 400);
+});

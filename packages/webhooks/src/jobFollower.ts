@@ -3,7 +3,8 @@
 // A queue writes its event stream in the very script that moves a job, so what happened is in the stream. The stream has a length,
 // though, and somebody must read it in time. So, while any webhook wants events of jobs:
 //
-// - the stream of each queue is switched on, long enough for hours of work;
+// - the stream of each queue is switched on, long enough for hours of work, and off again when no webhook wants it any more; a stream that
+//   somebody else has switched on stays as it is;
 // - how far it was read is kept in Redis, and moves on only when the queue of deliveries has confirmed: after a crash or an outage it
 //   goes on where it stopped, and what is published again has the same ids;
 // - if the place where it stopped is gone from the stream, something was dropped. What died in the meantime is then found among
@@ -24,6 +25,8 @@ const longestPauseMs = 10_000;
 const eventsPerStep = 500;
 const lettersPerPage = 200;
 export const streamLength = 100_000;
+/** Behind the place: the stream was switched on here. */
+const switchedOn = ' ours';
 const told = new Set(['done', 'failed', 'dead']);
 const longestMessage = 500;
 
@@ -92,7 +95,7 @@ export class JobFollower implements Service {
     const queues = (await this.#options.queues()).filter(({ name }) => name !== webhookQueue);
     for (const queue of queues) {
       if (isWanted) await this.#follow(queue, wanted);
-      else await this.#options.redis.call('DEL', [this.#cursorKey(queue)]);
+      else await this.#leave(queue);
     }
   }
 
@@ -103,17 +106,31 @@ export class JobFollower implements Service {
     if (kept === null) {
       const { events } = await readRules(queue);
       if (!events) await queue.limit({ events: streamLength });
-      await redis.call('SET', [key, (await eventsAfter(queue, undefined)).cursor]);
+      const { cursor } = await eventsAfter(queue, undefined);
+      // Whoever switched it on has the last word: one that came in between found it on, and does not know that it is ours.
+      await redis.call('SET', events ? [key, cursor, 'NX'] : [key, cursor + switchedOn]);
       return;
     }
-    for (let after = String(kept); ;) {
+    const mark = String(kept).endsWith(switchedOn) ? switchedOn : '';
+    for (let after = String(kept).slice(0, -mark.length || undefined); ;) {
       const { events, cursor, gapSinceMs } = await eventsAfter(queue, after, eventsPerStep);
       if (gapSinceMs !== undefined) await this.#makeUp(queue, gapSinceMs);
       await this.#publish(queue, events, wanted);
-      if (cursor !== after) await redis.call('SET', [key, cursor]);
+      if (cursor !== after) await redis.call('SET', [key, cursor + mark]);
       if (events.length < eventsPerStep || this.#stopping.signal.aborted) return;
       after = cursor;
     }
+  }
+
+  /** Nobody wants to hear of it any more: what was switched on for that is switched off, and the place forgotten. */
+  async #leave(queue: AnyQueue): Promise<void> {
+    const { redis } = this.#options;
+    const key = this.#cursorKey(queue);
+    const kept = (await redis.call('GET', [key])) as Buffer | null;
+    if (kept === null) return;
+    if (String(kept).endsWith(switchedOn) && (await readRules(queue)).events === streamLength)
+      await queue.limit({ events: null });
+    await redis.call('DEL', [key]);
   }
 
   async #publish(queue: AnyQueue, events: readonly QueueEvent[], wanted: readonly string[]): Promise<void> {

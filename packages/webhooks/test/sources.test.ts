@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import { Relay, type EventSink } from '@sluice/events';
-import { GiveUp, Queue } from '@sluice/queue';
+import { GiveUp, Queue, readRules } from '@sluice/queue';
 import { RedisLink } from '@sluice/redis';
 import { FanOut, JobFollower } from '../src/index.js';
+import { streamLength } from '../src/jobFollower.js';
 import { startReceiver, type Receiver } from './receiver.js';
 import { eventually, useServers, type Opened } from './setup.js';
 
@@ -188,8 +189,10 @@ test('while nobody wants events of jobs no stream is written, and afterwards it 
   await add('meanwhile');
   await follower.step();
   await eventually('it was told', () => receiver.got.length === 1);
+  assert.equal((await readRules(queue)).events, streamLength);
   await webhooks.update('*', id, { active: false });
   await follower.step();
+  assert.equal((await readRules(queue)).events ?? null, null, 'what was switched on for it is off again');
   await add('unwanted');
   await webhooks.update('*', id, { active: true });
   await follower.step();
@@ -201,4 +204,19 @@ test('while nobody wants events of jobs no stream is written, and afterwards it 
     ['meanwhile', 'again'],
   );
   redis.close();
+});
+
+test('a stream of events that somebody else has switched on stays on when the last webhook for jobs goes', async (t) => {
+  const opened = await bed.open(t);
+  const { webhooks, prefix } = opened;
+  const receiver = await startReceiver(t);
+  const queue = newQueue(t, prefix);
+  await queue.limit({ events: streamLength });
+  const { id } = await webhooks.create({ tenant: '*', url: receiver.url, topics: ['jobs.done'] });
+  const follower = followed(t, opened, queue);
+  await follower.step();
+  await follower.step();
+  await webhooks.delete('*', id);
+  await follower.step();
+  assert.equal((await readRules(queue)).events, streamLength);
 });
