@@ -24,6 +24,8 @@ export interface Finding {
 }
 
 const lowestRedis = 7;
+/** It makes ids by itself. */
+const lowestPostgres = 13;
 const lowestNode = 20;
 /** An answer that takes longer is one that people wait for. */
 const slowMs = 1_000;
@@ -314,20 +316,31 @@ async function clocks({ api }: Context): Promise<Finding[]> {
   const dateMs = Date.parse(response.headers.get('date') ?? '');
   const server = Number.isNaN(dateMs) ? undefined : dateMs + dateHeaderMs / 2 - middleMs;
   if (server !== undefined) findings.push(judgeSkew('clock of the server', server, dateHeaderMs));
-  return [...findings, ...(await redisClock(api)), await sqlClock(api)];
+  return [...findings, ...(await redisClock(api)), ...(await postgres(api))];
 }
 
-/** Beside that of the server, which reads both. */
-async function sqlClock(api: Context['api']): Promise<Finding> {
+interface Clocks {
+  serverMs: number;
+  sqlMs: number;
+  sqlVersion: string;
+  tookMs: number;
+}
+
+/** Its clock beside that of the server, which reads both, and its version. */
+async function postgres(api: Context['api']): Promise<Finding[]> {
   const what = 'clock of PostgreSQL';
   try {
-    const { serverMs, sqlMs, tookMs } = await api.get<{ serverMs: number; sqlMs: number; tookMs: number }>(
-      '/v1/clocks',
-    );
-    return judgeSkew(what, sqlMs - serverMs, tookMs, 'that of the server');
+    const { serverMs, sqlMs, sqlVersion, tookMs } = await api.get<Clocks>('/v1/clocks');
+    return [judgeSkew(what, sqlMs - serverMs, tookMs, 'that of the server'), judgePostgres(sqlVersion)];
   } catch (error) {
-    return unseen(what, error);
+    return [unseen(what, error)];
   }
+}
+
+export function judgePostgres(text: string): Finding {
+  const what = 'PostgreSQL version';
+  if (versionAtLeast(text, lowestPostgres)) return { what, level: 'ok', text };
+  return { what, level: 'fail', text, advice: `upgrade to PostgreSQL ${lowestPostgres} or newer` };
 }
 
 /** Beside that of the server, which answers with a look that may be some seconds old. */

@@ -12,7 +12,7 @@ import { makeOwnedFolder } from '@sluice/testbed';
 import type { Command } from 'commander';
 import type { SluiceCommand } from '../src/command.js';
 import { readEnvironment } from '../src/config.js';
-import { judgeRedis, judgeSkew, knownVariables } from '../src/doctorCommand.js';
+import { judgeRedis, judgePostgres, judgeSkew, knownVariables } from '../src/doctorCommand.js';
 import { makeProgram } from '../src/program.js';
 import type { RedisHealth } from '../src/replies.js';
 import { homeIn, jsonLines, runCli } from './commandLine.js';
@@ -302,6 +302,12 @@ test('doctor judges clocks within what it can measure', () => {
   assert.equal(judgeSkew('clock', -5_000).level, 'warn');
   assert.equal(judgeSkew('clock', 60_000).level, 'fail');
   assert.match(judgeSkew('clock', 60_000).text, /1 min ahead/);
+});
+
+test('doctor refuses a PostgreSQL that is too old, and says what to do', () => {
+  assert.equal(judgePostgres('18.1').level, 'ok');
+  const { level, advice } = judgePostgres('12.22 (Debian 12.22-1)');
+  assert.deepEqual([level, advice], ['fail', 'upgrade to PostgreSQL 13 or newer']);
 });
 
 test('the README names every command', async () => {

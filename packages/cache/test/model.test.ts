@@ -16,7 +16,7 @@ const schedules = 10_000;
 const programs = 2;
 /** A sabotage is noticed after some hundred schedules. */
 const sabotagedSchedules = 5_000;
-const limitMs = 300_000;
+const limitMs = 540_000;
 const firstSeed = Math.floor(Math.random() * 2 ** 30);
 
 let redis: RedisServer;

@@ -64,11 +64,13 @@ export class Records {
     await this.database.query('check', 'SELECT 1', [], { deadlineMs: CHECK_LIMIT_MS });
   }
 
-  /** What time it is there, whatever transaction is under way. */
-  async nowMs(): Promise<number> {
-    const statement = 'SELECT round(extract(epoch FROM clock_timestamp()) * 1000)::text AS now';
-    const [row] = await this.database.query('now', statement, [], { deadlineMs: CHECK_LIMIT_MS });
-    return Number((row as { now: string }).now);
+  /** What time it is there, whatever transaction is under way, and which PostgreSQL it is. */
+  async clock(): Promise<{ nowMs: number; version: string }> {
+    const statement = `SELECT round(extract(epoch FROM clock_timestamp()) * 1000)::text AS now,
+      current_setting('server_version') AS version`;
+    const [row] = await this.database.query('clock', statement, [], { deadlineMs: CHECK_LIMIT_MS });
+    const { now, version } = row as { now: string; version: string };
+    return { nowMs: Number(now), version };
   }
 
   async close(): Promise<void> {

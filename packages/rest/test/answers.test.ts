@@ -185,4 +185,5 @@ test('the clocks of the server and of PostgreSQL are told side by side', async (
   assert.ok(Math.abs(Number(body.serverMs) - Date.now()) < 60_000);
   // Both run on this machine.
   assert.ok(Math.abs(Number(body.sqlMs) - Number(body.serverMs)) <= Number(body.tookMs) + 1_000);
+  assert.match(String(body.sqlVersion), /^\d+\./);
 });
