@@ -31,14 +31,20 @@ const policy =
 export interface StandIn {
   url: string;
   /** Everything that was asked for: `POST /v1/queues/mail/resume`. */
-  requests: { line: string; body: string; csrf: string | undefined }[];
+  requests: { line: string; body: string; csrf: string | undefined; tenant: string | undefined }[];
   scene: SceneName;
   role: 'viewer' | 'operator' | 'admin';
   installation: boolean;
   signedIn: boolean;
   isDown: boolean;
+  /** Asked first: what a test wants answered otherwise than the scene does. */
+  otherwise: Otherwise | undefined;
+  /** Something on the live stream, to everybody who listens. */
+  tell: (topic: string, data: unknown, id?: string) => void;
   close: () => Promise<void>;
 }
+
+export type Otherwise = (method: string, address: URL, body: string) => [number, unknown] | undefined;
 
 export async function startStandIn(scene: SceneName): Promise<StandIn> {
   const streams = new Set<ServerResponse>();
@@ -52,6 +58,10 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
     installation: true,
     signedIn: true,
     isDown: false,
+    otherwise: undefined,
+    tell: (topic, data, id) => {
+      for (const stream of streams) send(stream, topic, data, id);
+    },
     close: () => close(server, streams),
   };
   const timer = setInterval(() => {
@@ -64,7 +74,7 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const address = new URL(request.url!, 'http://stand-in');
     const body = await bodyOf(request);
-    if (address.pathname === '/v1/live') {
+    if (address.pathname === '/v1/live' && standIn.signedIn) {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       streams.add(response);
       response.on('close', () => streams.delete(response));
@@ -77,9 +87,11 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
       line: `${request.method} ${request.url}`,
       body,
       csrf: request.headers['x-sluice-csrf'] as string | undefined,
+      tenant: request.headers['x-sluice-tenant'] as string | undefined,
     });
     if (standIn.isDown) return void response.destroy();
-    const [status, value] = reply(standIn, request.method!, address, body);
+    const [status, value] =
+      standIn.otherwise?.(request.method!, address, body) ?? reply(standIn, request.method!, address, body);
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value));
   }
 }
@@ -336,8 +348,8 @@ function serveFile(path: string, response: ServerResponse): void {
   response.end(readFileSync(file));
 }
 
-function send(stream: ServerResponse, event: string, data: unknown): void {
-  stream.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+function send(stream: ServerResponse, event: string, data: unknown, id?: string): void {
+  stream.write(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {

@@ -63,6 +63,13 @@ export function stopLive(): void {
   watch?.close();
   watch = undefined;
   liveState.value = 'starting';
+  // Whoever comes next in this tab may be somebody else, of another tenant: nothing that the one before saw may stay.
+  overview.value = null;
+  uploads.value = null;
+  events.value = [];
+  blindFor.value = null;
+  lastHeardMs.value = 0;
+  skewMs.value = 0;
 }
 
 function take(topic: string, data: unknown): void {
@@ -88,12 +95,18 @@ async function watchOver(): Promise<void> {
   if (document.visibilityState === 'hidden') return;
   const isStreaming = watch?.state === 'connected';
   if (isStreaming && Date.now() - lastHeardMs.value < silentMs) return;
+  const asking = watch;
   try {
-    if (session.value?.installation) takeOverview(await get<Overview>('/v1/overview'));
-    else uploads.value = (await get<{ items: UploadRow[] }>('/v1/uploads')).items;
+    const isWhole = session.value?.installation;
+    const answer = await get<Overview | { items: UploadRow[] }>(isWhole ? '/v1/overview' : '/v1/uploads');
+    // Whoever asked may have left meanwhile; the answer is not for the next one.
+    if (watch !== asking) return;
+    if ('items' in answer) uploads.value = answer.items;
+    else takeOverview(answer);
     heard();
     liveState.value = isStreaming ? 'live' : 'polling';
   } catch (error) {
+    if (watch !== asking) return;
     const isThere = error instanceof ApiError && error.status >= 500;
     liveState.value = isThere ? 'blind' : 'lost';
     blindFor.value = isThere ? error.code : null;

@@ -41,6 +41,12 @@ export async function send(files: readonly File[], drive: string, folder: string
   }
 }
 
+/** Whoever leaves takes what they send with them: it is paused on the server, and the next one does not see its name. */
+export function forgetAll(): void {
+  for (const { task } of sendings.value) task?.pause();
+  sendings.value = [];
+}
+
 export function forget(number: number): void {
   sendings.value = sendings.value.filter((sending) => sending.number !== number);
 }

@@ -15,7 +15,7 @@ export default function OverviewPage() {
   // The stream brings it a moment later; asking is faster for the first paint.
   const first = useAnswer('overview', async (abort) => {
     const answer = await get<Overview>('/v1/overview', { signal: abort });
-    takeOverview(answer);
+    if (!abort.aborted) takeOverview(answer);
     return answer;
   });
   const latest = overview.value;
