@@ -19,6 +19,8 @@ export const overview = signal<Overview | null>(null);
 export const uploads = signal<UploadRow[] | null>(null);
 /** The newest first. */
 export const events = signal<EventRow[]>([]);
+/** `events` has all that came after this place; up to it some may be missing. Null while none is. */
+export const eventsLostUpTo = signal<string | null>(null);
 export const liveState = signal<LiveState>('starting');
 export const lastHeardMs = signal(0);
 /** The code with which the server refused, while it is blind. */
@@ -67,6 +69,7 @@ export function stopLive(): void {
   overview.value = null;
   uploads.value = null;
   events.value = [];
+  eventsLostUpTo.value = null;
   blindFor.value = null;
   lastHeardMs.value = 0;
   skewMs.value = 0;
@@ -75,7 +78,20 @@ export function stopLive(): void {
 function take(topic: string, data: unknown): void {
   if (topic === 'overview') takeOverview(data as Overview);
   else if (topic === 'uploads') uploads.value = (data as { items: UploadRow[] }).items;
-  else if (topic === 'events') events.value = [data as EventRow, ...events.value].slice(0, keptEvents);
+  else if (topic === 'events') takeEvent(data as EventRow);
+  else if (topic === 'gap') takeGap(data as { before: string });
+}
+
+function takeEvent(event: EventRow): void {
+  const all = [event, ...events.value];
+  events.value = all.slice(0, keptEvents);
+  if (all.length > keptEvents) eventsLostUpTo.value = all[keptEvents]!.cursor;
+}
+
+/** The server left events out, because too many came at once: those before them say nothing about the present any more. */
+function takeGap({ before }: { before: string }): void {
+  events.value = [];
+  eventsLostUpTo.value = before;
 }
 
 export function takeOverview(answer: Overview): void {

@@ -1,7 +1,7 @@
 // A line of text that somebody writes, with its name above and a hint below. `set` hears every letter; `settle` hears what was written when the
 // field is left, which is when a filter should ask the server. Until then the text is kept here: a page renders whenever news come, and what is
 // half written must outlive that.
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useId, useState } from 'preact/hooks';
 
 /** One by one, because each type of input has attributes of its own. */
 const kinds = { text: { type: 'text' }, search: { type: 'search' }, url: { type: 'url' } } as const;
@@ -19,10 +19,13 @@ export interface FieldProps {
   grow?: boolean;
   disabled?: boolean;
   maxLength?: number;
+  /** Offered while somebody writes; anything else may be written, too. */
+  offered?: readonly string[];
 }
 
 export function Field(props: FieldProps) {
-  const { set, settle } = props;
+  const { set, settle, offered } = props;
+  const id = useId();
   const [draft, setDraft] = useState<string | null>(null);
   // A value that comes from elsewhere, such as a link that sets the filter, replaces what was being written.
   useEffect(() => setDraft(null), [props.value]);
@@ -44,9 +47,17 @@ export function Field(props: FieldProps) {
         placeholder={props.placeholder}
         disabled={props.disabled}
         maxLength={props.maxLength}
+        list={offered && id}
         onInput={(event) => write(event.currentTarget.value)}
         onChange={(event) => leave(event.currentTarget.value)}
       />
+      {offered && (
+        <datalist id={id}>
+          {offered.map((text) => (
+            <option key={text} value={text} />
+          ))}
+        </datalist>
+      )}
       {props.hint && <span class="hint">{props.hint}</span>}
     </label>
   );
