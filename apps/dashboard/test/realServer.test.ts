@@ -57,7 +57,7 @@ test('a job that died is found, edited and replayed on the page', { skip: noBrow
   await waitForDead(1);
   const page = await open('/');
   await page.getByText(': 1 dead letter').waitFor();
-  await page.getByRole('link', { name: 'Replay or discard' }).click();
+  await page.getByRole('link', { name: 'See the letters' }).click();
   await page
     .getByRole('cell', { name: /it broke/ })
     .first()

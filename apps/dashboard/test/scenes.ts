@@ -369,7 +369,16 @@ export function alertsOf(scene: SceneName): { items: AlertRow[] } {
   ): AlertRow => {
     const met = scene === 'empty' ? null : keep === 'below' ? value < limit : value > limit;
     return {
-      ...{ name, keep, limit, unit, met, state: met === false ? 'raised' : 'ok', link: '/', raisedAt: null },
+      ...{
+        name,
+        keep,
+        limit,
+        unit,
+        met,
+        state: met === false ? 'raised' : 'ok',
+        link: 'https://sluice.example/dead',
+        raisedAt: null,
+      },
       ...{
         about,
         since: new Date(Date.now() - 7_200_000).toISOString(),

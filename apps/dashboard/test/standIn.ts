@@ -28,6 +28,8 @@ const types: Record<string, string> = {
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
+const pager = 'https://example.com/pager';
+
 export interface StandIn {
   url: string;
   /** Everything that was asked for: `POST /v1/queues/mail/resume`. */
@@ -66,10 +68,17 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
   };
   const timer = setInterval(() => {
     if (standIn.isDown) for (const stream of streams) stream.destroy();
-    else for (const stream of streams) send(stream, 'overview', overviewOf(standIn.scene, Date.now()));
+    else for (const stream of streams) tellOverview(stream);
   }, 1_000);
   server.on('close', () => clearInterval(timer));
   return standIn;
+
+  /** For keys of the installation only, and the same that a request is answered. */
+  function tellOverview(stream: ServerResponse): void {
+    if (!standIn.installation) return;
+    const other = standIn.otherwise?.('GET', new URL('/v1/overview', standIn.url), '');
+    send(stream, 'overview', other?.[1] ?? overviewOf(standIn.scene, Date.now()));
+  }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const address = new URL(request.url!, 'http://stand-in');
@@ -78,7 +87,7 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       streams.add(response);
       response.on('close', () => streams.delete(response));
-      send(response, 'overview', overviewOf(standIn.scene, Date.now()));
+      tellOverview(response);
       send(response, 'uploads', { items: uploadsOf(standIn.scene) });
       return;
     }
@@ -129,6 +138,11 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
   if (kind === 'audit') return [200, page(scene === 'empty' ? [] : audit(nowMs))];
   if (kind === 'keys') return [200, page(scene === 'empty' ? [] : keys(nowMs))];
   if (kind === 'webhooks' && part === 'deliveries') return [200, page(deliveries(nowMs))];
+  if (kind === 'webhooks' && address.searchParams.get('tenant') === '*')
+    return [
+      200,
+      page(scene === 'empty' ? [] : [{ ...webhooks(nowMs)[0], id: 'w5', tenant: '*', url: pager }]),
+    ];
   if (kind === 'webhooks') return [200, page(scene === 'empty' ? [] : webhooks(nowMs))];
   if (kind === 'alerts') return [200, alertsOf(scene)];
   if (kind === 'trace') return [200, trace(name, nowMs)];
