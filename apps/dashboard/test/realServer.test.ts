@@ -197,6 +197,35 @@ test(
   },
 );
 
+test('a file on its way is paused, goes on, and another one is cancelled', { skip: noBrowser }, async () => {
+  const page = await open('/uploads');
+  await page.getByText('Drop files here').waitFor();
+  let release = (): void => {};
+  const gate = new Promise<void>((resolve) => (release = resolve));
+  // What carries bytes waits at the gate; a request that was given up meanwhile cannot go on.
+  await page.route(/\/v1\/(uploads|files)/, async (route) => {
+    if (route.request().method() !== 'GET') await gate;
+    await route.continue().catch(() => {});
+  });
+  const choose = (name: string): Promise<void> =>
+    page
+      .getByLabel('Files to send')
+      .setInputFiles({ name, mimeType: 'text/plain', buffer: Buffer.alloc(3_000_000, 'x') });
+  const sending = (name: string) => page.getByRole('listitem').filter({ hasText: `main/${name}` });
+  await choose('slow.txt');
+  await sending('slow.txt').getByRole('button', { name: 'Pause' }).click();
+  await sending('slow.txt').getByText('paused', { exact: true }).waitFor();
+  await choose('unwanted.txt');
+  await sending('unwanted.txt').getByRole('button', { name: 'Cancel' }).click();
+  release();
+  await sending('unwanted.txt').getByText('cancelled', { exact: true }).waitFor();
+  await sending('slow.txt').getByRole('button', { name: 'Resume' }).click();
+  await sending('slow.txt').getByText('done', { exact: true }).waitFor();
+  await sending('slow.txt').getByRole('button', { name: 'Close' }).click();
+  await sending('slow.txt').waitFor({ state: 'detached' });
+  await page.context().close();
+});
+
 test(
   'the first key closes the door; keys open it as far as their role goes',
   { skip: noBrowser },

@@ -124,7 +124,13 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
   if (kind === 'redis') return [200, { redis: overviewOf(scene, nowMs).redis }];
   if (kind === 'uploads') return [200, page(uploadsOf(scene))];
   if (kind === 'drives')
-    return [200, { drives: scene === 'empty' ? [] : [{ id: 'd1', name: 'main' }], next: null }];
+    return [
+      200,
+      {
+        drives: scene === 'empty' ? [] : ['main', hostile].map((of, i) => ({ id: `d${i + 1}`, name: of })),
+        next: null,
+      },
+    ];
   if (kind === 'nodes')
     return [
       200,
@@ -240,9 +246,10 @@ function operations(nowMs: number): object[] {
       id: 'o0',
       kind: 'dead.discard',
       queue: 'audio',
-      state: 'done',
-      progress: { moved: 30, total: 30 },
-      by: 'Ada',
+      state: 'failed',
+      progress: { moved: 20, total: 30 },
+      by: hostile,
+      error: { name: 'Error', message: hostile },
       createdMs: nowMs - 920_000,
     },
   ];
@@ -288,6 +295,7 @@ function nodes(nowMs: number): object[] {
     node('n0', 'reports', 'FOLDER', null, null),
     node('n1', 'annual.pdf', 'FILE', 'application/pdf', 8_200_311),
     node('n2', `${hostile}.txt`, 'FILE', 'text/plain', 412),
+    node('n3', 'odd', 'FILE', hostile, 12),
   ];
 }
 
@@ -295,8 +303,8 @@ function events(nowMs: number): object[] {
   return Array.from({ length: 8 }, (_, i) => ({
     ...{
       cursor: `${nowMs - i * 7_000}-0`,
-      eventId: `e${i}`,
-      topic: 'repository.documents.created',
+      eventId: i === 3 ? hostile : `e${i}`,
+      topic: i === 2 ? hostile : 'repository.documents.created',
       key: 'n1',
     },
     data: { tenant: 'acme', path: i === 1 ? hostile : 'reports/annual.pdf', size: 8_200_311 },
