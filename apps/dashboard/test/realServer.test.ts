@@ -1,6 +1,6 @@
 /** The page on a real server, with real queues, files and keys: from an empty installation to signed-in roles, through a restart. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import {
@@ -34,6 +34,8 @@ let folder: string;
 let port: number;
 let redis: RedisServer;
 let server: SluiceServer;
+/** From the moment that there is one. */
+let adminKey: string;
 
 before(async () => {
   if (noBrowser) return;
@@ -231,11 +233,11 @@ test(
   { skip: noBrowser },
   async () => {
     const page = await open('/settings');
-    const admin = await makeKey(page, 'Ada', 'admin');
+    adminKey = await makeKey(page, 'Ada', 'admin');
     // Whoever made it stays inside; everybody else stands before the door.
     await page.getByText('Ada · admin').waitFor();
     const other = await open('/queues');
-    await signIn(other, admin);
+    await signIn(other, adminKey);
     await other.getByRole('heading', { name: 'Queues', level: 1 }).waitFor();
     await other.context().close();
     const viewer = await makeKey(page, 'Vera', 'viewer');
@@ -246,6 +248,34 @@ test(
     const pause = page.getByRole('button', { name: 'Pause broken' });
     await pause.waitFor();
     assert.equal(await pause.isDisabled(), true);
+    await page.context().close();
+  },
+);
+
+test(
+  'files of another tenant are shown and downloaded by a key of the installation',
+  { skip: noBrowser },
+  async () => {
+    const send = (method: string, path: string, key: string, body: string): Promise<Response> =>
+      fetch(server.url + path, {
+        method,
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+        body,
+      });
+    const draft = JSON.stringify({ name: 'acme', role: 'operator', tenant: 'acme' });
+    const made = (await (await send('POST', '/v1/keys', adminKey, draft)).json()) as { key: string };
+    const sent = await send('PUT', '/v1/files/main/acme.json', made.key, '"of acme"');
+    assert.ok(sent.ok, await sent.text());
+    const page = await open('/files');
+    await signIn(page, adminKey);
+    await page.getByLabel('Tenant').fill('acme');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'acme.json' }).click();
+    await page.getByText('"of acme"').waitFor();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download acme.json' }).click();
+    const file = await (await download).path();
+    assert.equal(readFileSync(file, 'utf8'), '"of acme"');
     await page.context().close();
   },
 );

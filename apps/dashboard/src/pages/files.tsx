@@ -318,8 +318,6 @@ function contentOf(id: string, disposition: string): string {
 /** As a place on this server, whatever name the server has for others: the policy of the page allows no other. */
 async function signedLink(nodeId: string, disposition: string, tenant: string): Promise<string> {
   const body = { nodeId, disposition, expiresInS: linkSeconds };
-  const { pathname, search } = new URL(
-    (await call<{ url: string }>('POST', '/v1/links', { body, tenant })).url,
-  );
-  return pathname + search;
+  const { url } = await call<{ url: string }>('POST', '/v1/links', { body, tenant });
+  return `${at('v1', 'nodes', nodeId)}/content${new URL(url, location.origin).search}`;
 }
