@@ -150,7 +150,7 @@ test('an operation that failed goes on where it stopped', stage.needs, async () 
         ]
       : undefined;
   const page = await stage.open('/dead');
-  await page.getByText(hostile).first().waitFor();
+  await page.getByRole('cell', { name: hostile }).first().waitFor();
   await page.getByRole('button', { name: 'Resume operation o7' }).click();
   await page.getByText('It goes on where it stopped.').waitFor();
   assert.equal(asked('POST /v1/operations/o7/resume').length, 1);
