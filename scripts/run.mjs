@@ -40,6 +40,12 @@ if (!Object.hasOwn(commands, name ?? '')) stopWith(`there is no command ${name}`
 process.exitCode = await commands[name](args);
 
 async function program(folder, programArgs) {
-  await prepare({ redis: true, openssl: true, versitygw: process.argv.includes('uploads') });
+  const isNamed = (suite) => programArgs.includes(suite);
+  await prepare({
+    redis: true,
+    openssl: true,
+    versitygw: isNamed('uploads'),
+    chromium: folder === 'bench' && isNamed('dashboard'),
+  });
   return run(process.execPath, [join(root, folder, 'dist/src/main.js'), ...programArgs], { stdout: 1 });
 }

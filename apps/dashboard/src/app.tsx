@@ -3,6 +3,7 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { messageOf, session, signOut, whoAmI } from './data/api.js';
 import { lastHeardMs, liveState, now, overview, startLive, stopLive } from './data/live.js';
+import { forgetAll } from './data/uploading.js';
 import { FindBox } from './find.js';
 import { compact, relative } from './format.js';
 import { Help } from './help.js';
@@ -11,8 +12,8 @@ import { pageFor, pages, type PageEntry, type PageProps } from './pages.js';
 import { Action } from './parts/action.js';
 import { Empty, Failure, Waiting } from './parts/notice.js';
 import { PageFrame } from './parts/panel.js';
-import { Toasts } from './parts/toast.js';
-import { path, segments } from './place.js';
+import { Toasts, unsayAll } from './parts/toast.js';
+import { go, path, segments } from './place.js';
 import { SignIn } from './signIn.js';
 import { nextTheme, theme } from './theme.js';
 
@@ -27,7 +28,12 @@ export function App() {
   useEffect(() => {
     if (!isIn) return undefined;
     startLive();
-    return stopLive;
+    return () => {
+      stopLive();
+      forgetAll();
+      unsayAll();
+      helpShown.value = false;
+    };
   }, [isIn]);
 
   if (failure !== null)
@@ -170,6 +176,8 @@ function Who() {
           needs="viewer"
           run={async () => {
             await signOut();
+            // The address may name what only they could see.
+            go('/', { replace: true });
             return undefined;
           }}
         >

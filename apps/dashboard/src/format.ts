@@ -126,8 +126,25 @@ export function clock(atMs: number): string {
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map(pad).join(':');
 }
 
+/** Under an axis of time: hours and minutes, and the date where a day begins. */
+export function tick(atMs: number): string {
+  const at = new Date(atMs);
+  const isDayStart = at.getHours() === 0 && at.getMinutes() === 0;
+  const pair = isDayStart ? [at.getMonth() + 1, at.getDate()] : [at.getHours(), at.getMinutes()];
+  return pair.map(pad).join(isDayStart ? '-' : ':');
+}
+
 function pad(part: number): string {
   return String(part).padStart(2, '0');
+}
+
+/** The name of something that came later: `queueWaitTime` is read as words. */
+export function spelled(name: string): string {
+  const words = name
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .replace(/[_-]+/g, ' ')
+    .toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 export function plural(count: number, one: string, many = `${one}s`): string {

@@ -1,5 +1,7 @@
-// The registry of pages: what stands in the navigation, what the address leads to, which key leads there. A new part adds one entry here and
-// one file under pages/; nothing else has to know of it. Each page is loaded when it is first visited.
+// The registry of pages: what stands in the navigation, what the address leads to, which key leads there. A new page is one entry here and one
+// file under pages/, loaded when it is first visited. What else a new part may touch: panels.ts for a panel on the overview, severity.ts for what
+// to do about its kinds of trouble, targets.ts for the titles of its goals, pages/trace.tsx for its step of the flow, data/shapes.ts for its
+// answers. What the last four do not know yet is shown with the words of the server, so none of them has to come first.
 import type { ComponentType } from 'preact';
 import type { Overview } from './data/shapes.js';
 

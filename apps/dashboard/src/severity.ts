@@ -1,26 +1,88 @@
-// How bad is it? The server says what is wrong; the page says in which order it is read.
+// How bad is it, and what mends it? The server says what is wrong; the page says in which order it is read and what to do. A kind of trouble that
+// came later and is not in this table is shown with the server's words, counts as broken, and leads to its queue.
 import type { Attention } from './data/shapes.js';
+import { to } from './place.js';
 
 export type Severity = 'bad' | 'warn' | 'neutral';
 
-const known: Record<string, Severity> = {
-  REDIS_CANNOT_WRITE: 'bad',
-  REDIS_EVICTS: 'bad',
-  REDIS_NEARLY_FULL: 'warn',
-  NO_WORKERS: 'bad',
-  DEAD_LETTERS: 'warn',
-  LONG_WAIT: 'warn',
-  OUTBOX_LATE: 'warn',
-  QUEUE_PAUSED: 'neutral',
+export interface Trouble {
+  severity: Severity;
+  /** What to do about it; not where a button beside it does so. */
+  advice?: string;
+  /** Where that is done. */
+  place?: (queue: string) => string;
+  link?: string;
+}
+
+const redis = { place: () => '/redis', link: 'See Redis' };
+
+const known: Record<string, Trouble> = {
+  REDIS_DOWN: {
+    ...redis,
+    severity: 'bad',
+    advice: 'Start it again, or let SLUICE_REDIS_URL name the one that runs.',
+  },
+  REDIS_CANNOT_WRITE: {
+    ...redis,
+    severity: 'bad',
+    advice: 'Its disk is full or not writable; until that is mended, a crash loses jobs.',
+  },
+  REDIS_EVICTS: {
+    ...redis,
+    severity: 'bad',
+    advice: 'Set maxmemory-policy to noeviction and give it more memory.',
+  },
+  REDIS_NEARLY_FULL: {
+    ...redis,
+    severity: 'warn',
+    advice: 'Raise maxmemory, or discard dead letters and keep results for less long.',
+  },
+  NO_WORKERS: {
+    severity: 'bad',
+    advice: 'Start a worker: SLUICE_HANDLERS=./handlers.js npm start',
+    place: (queue) => to('workers', { queue }),
+    link: 'See the workers',
+  },
+  DEAD_LETTERS: { severity: 'warn', place: (queue) => to('dead', { queue }), link: 'See the letters' },
+  LONG_WAIT: {
+    severity: 'warn',
+    advice: 'Start more workers, or raise its limits.',
+    place: (queue) => to('queues', queue),
+    link: 'See its limits',
+  },
+  OUTBOX_LATE: {
+    severity: 'warn',
+    advice: 'The relay of a running server publishes them; its log says what keeps it.',
+    place: () => '/events',
+    link: 'See the outbox',
+  },
+  QUEUE_PAUSED: { severity: 'neutral' },
 };
 
-/** What nobody has ranked is a part that could not be read: broken. */
-export function severityOf(code: string): Severity {
-  return known[code] ?? 'bad';
+/** What nobody has described is a part that could not be read: broken. */
+export function troubleOf({ code, queue }: Attention): Required<Omit<Trouble, 'place'>> & { href: string } {
+  const {
+    severity,
+    advice = '',
+    place,
+    link,
+  } = Object.hasOwn(known, code)
+    ? known[code]!
+    : code.startsWith('REDIS')
+      ? { ...redis, severity: 'bad' as const }
+      : { severity: 'bad' as const };
+  const usual = queue === undefined ? '/queues' : to('queues', queue);
+  return {
+    severity,
+    advice,
+    href: place?.(queue ?? '') ?? usual,
+    link: link ?? (queue === undefined ? 'See the queues' : 'See the queue'),
+  };
 }
 
 const order: readonly Severity[] = ['bad', 'warn', 'neutral'];
 
 export function rank(items: readonly Attention[]): Attention[] {
-  return [...items].sort((a, b) => order.indexOf(severityOf(a.code)) - order.indexOf(severityOf(b.code)));
+  const place = (item: Attention): number => order.indexOf(troubleOf(item).severity);
+  return [...items].sort((a, b) => place(a) - place(b));
 }

@@ -1,5 +1,5 @@
 // The door: a key once, a cookie from then on that no script can read.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { messageOf, signIn } from './data/api.js';
 import { Command, Notice } from './parts/notice.js';
 
@@ -7,6 +7,9 @@ export function SignIn() {
   const [key, setKey] = useState('');
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');
+  useEffect(() => {
+    document.title = 'Sign in · Sluice';
+  }, []);
   const enter = async (): Promise<void> => {
     setBusy(true);
     setProblem('');

@@ -1,6 +1,7 @@
-// The goals that the operation is measured by, in words. The server measures and judges them; see GET /v1/alerts.
+// The goals that the operation is measured by, in words. The server measures and judges them; see GET /v1/alerts. One that is not named here is
+// shown with its own name, spelled as words.
 import type { AlertRow, CacheFamily } from './data/shapes.js';
-import { decimal, number, percent, span, unknown } from './format.js';
+import { decimal, number, percent, span, spelled, unknown } from './format.js';
 
 export interface Target {
   title: string;
@@ -39,10 +40,17 @@ function show(value: number, unit: string): string {
   }
 }
 
-/** A threshold that came later: `queueWaitTime` is read as words. */
-function spelled(name: string): string {
-  const words = name.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
-  return words.charAt(0).toUpperCase() + words.slice(1);
+/**
+ * Where a missed target is mended: a place of this page. The server may name itself as others reach it; whoever reads this is here already.
+ * Anything that is no place here leads nowhere.
+ */
+export function placeOf(link: string): string | undefined {
+  try {
+    const { pathname, search } = new URL(link, 'http://here');
+    return pathname.startsWith('/') ? pathname + search : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export function hitsOf({ nearHits, redisHits, staleServed }: CacheFamily): number {

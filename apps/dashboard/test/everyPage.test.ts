@@ -6,7 +6,8 @@ import { after, before, test } from 'node:test';
 import { chromiumProblem, startBrowser, type Browser } from '@sluice/testbed';
 import type { Page } from 'playwright-core';
 import { pages } from '../src/pages.js';
-import type { SceneName } from './scenes.js';
+import { compact } from '../src/format.js';
+import { overviewOf, type SceneName } from './scenes.js';
 import { startStandIn, type StandIn } from './standIn.js';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -18,6 +19,11 @@ const extra: Record<string, string> = {
   '/trace': '?id=17',
   '/cache': '?family=user',
 };
+
+/** Pages that show nothing that users wrote. */
+const harmless = ['/redis', '/queues/document'];
+/** Where an empty or a broken installation looks otherwise than a busy one. */
+const differing = ['/', '/jobs', '/dead', '/uploads'];
 
 const noBrowser = chromiumProblem() ?? false;
 let browser: Browser;
@@ -45,6 +51,11 @@ for (const scene of ['empty', 'busy', 'broken'] satisfies SceneName[]) {
         await visit(page, path);
         assert.equal(await page.evaluate('window.hacked'), undefined, `${path}: a payload was rendered`);
         assert.equal(await page.locator('img[src="x"]').count(), 0, `${path}: a payload became an element`);
+        if (scene === 'busy' && !harmless.includes(path))
+          assert.ok(
+            await page.getByText('<img src=x').filter({ visible: true }).count(),
+            `${path}: a payload is not shown as text`,
+          );
       }
       assert.deepEqual(complaints, []);
       await page.context().close();
@@ -66,10 +77,85 @@ test('no page has a serious finding of axe, in either theme', { skip: noBrowser 
   assert.deepEqual(found, []);
 });
 
+test(
+  'the door, dialogs, and pages of an empty and of a broken installation have no serious finding of axe',
+  { skip: noBrowser },
+  async () => {
+    const found: string[] = [];
+    for (const theme of ['light', 'dark'] as const) {
+      const { page } = await open({ width: 1_440, height: 900 }, theme);
+      const look = async (what: string): Promise<void> => {
+        found.push(...(await findings(page, theme)).map((finding) => `${what}, ${theme}: ${finding}`));
+      };
+      for (const scene of ['empty', 'broken'] as const) {
+        standIn.scene = scene;
+        for (const path of theme === 'light' ? differing : differing.slice(0, 1)) {
+          await visit(page, path);
+          await look(`${path} ${scene}`);
+        }
+      }
+      standIn.scene = 'busy';
+      await visit(page, '/dead');
+      await page.getByRole('button', { name: 'Replay all matching' }).click();
+      await page.getByRole('dialog').getByText('will run again').waitFor();
+      await look('dialog');
+      standIn.signedIn = false;
+      await page.goto(standIn.url);
+      await page.getByRole('heading', { name: 'Sign in to Sluice' }).waitFor();
+      await look('sign-in');
+      standIn.signedIn = true;
+      await page.context().close();
+    }
+    assert.deepEqual(found, []);
+  },
+);
+
+test('nothing moves for whoever asked for less motion', { skip: noBrowser }, async () => {
+  standIn.scene = 'busy';
+  const longest = async (reducedMotion: 'reduce' | 'no-preference'): Promise<number> => {
+    const { page } = await open({ width: 1_440, height: 900 }, 'light', reducedMotion);
+    await visit(page, '/');
+    await page.getByRole('button', { name: 'Replay all letters of document' }).click();
+    const seconds = (await page.evaluate(`Math.max(...[...document.querySelectorAll('*')].flatMap((element) =>
+      [null, '::before', '::after'].flatMap((part) => {
+        const { animationName, animationDuration, transitionDuration } = getComputedStyle(element, part);
+        const times = transitionDuration + (animationName === 'none' ? '' : ',' + animationDuration);
+        return times.split(',').map((time) => parseFloat(time) * (time.endsWith('ms') ? 0.001 : 1));
+      })))`)) as number;
+    await page.context().close();
+    return seconds;
+  };
+  assert.ok((await longest('reduce')) <= 0.001);
+  // Otherwise the test would say nothing.
+  assert.ok((await longest('no-preference')) > 0.05);
+});
+
+test('the overview stays where it is while its figures change', { skip: noBrowser }, async () => {
+  standIn.scene = 'busy';
+  const { page } = await open({ width: 1_440, height: 2_400 }, 'light');
+  await visit(page, '/');
+  await page.locator('.chart canvas').first().waitFor();
+  await page.evaluate(`window.shifted = 0;
+    new PerformanceObserver((list) => {
+      for (const { value } of list.getEntries()) window.shifted += value;
+    }).observe({ type: 'layout-shift' });`);
+  for (const waiting of [7, 98_765, 4_321_000]) {
+    const overview = overviewOf('busy', Date.now());
+    overview.counts.waiting = waiting;
+    overview.queues[0]!.counts.waiting = waiting;
+    standIn.tell('overview', overview);
+    await page.locator('.figure').first().getByText(compact(waiting), { exact: true }).waitFor();
+  }
+  const shifted = (await page.evaluate('window.shifted')) as number;
+  // Below 0.1 a page counts as calm; figures that change must not move anything that one is about to click.
+  assert.ok(shifted < 0.01, `${shifted}`);
+  await page.context().close();
+});
+
 test('no page is wider than a phone', { skip: noBrowser }, async () => {
   for (const scene of ['busy', 'empty'] as const) {
     standIn.scene = scene;
-    const { page } = await open({ width: 360, height: 800 }, 'dark');
+    const { page } = await open({ width: 320, height: 800 }, 'dark');
     for (const path of paths) {
       await visit(page, path);
       const over = (await page.evaluate('document.documentElement.scrollWidth - innerWidth')) as number;
@@ -82,11 +168,12 @@ test('no page is wider than a phone', { skip: noBrowser }, async () => {
 async function open(
   viewport: { width: number; height: number },
   colorScheme: 'light' | 'dark',
+  reducedMotion: 'reduce' | 'no-preference' = 'reduce',
 ): Promise<{ page: Page; complaints: string[] }> {
   const context = await browser.newContext({
     viewport,
     colorScheme,
-    reducedMotion: 'reduce',
+    reducedMotion,
     bypassCSP: false,
   });
   const page = await context.newPage();

@@ -1,7 +1,18 @@
 /** Figures as people read them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bytes, compact, countdown, latency, number, percent, rate, relative, span } from '../src/format.js';
+import {
+  bytes,
+  compact,
+  countdown,
+  latency,
+  number,
+  percent,
+  rate,
+  relative,
+  span,
+  tick,
+} from '../src/format.js';
 
 test('a span of time has its two largest units', () => {
   const cases: [number, string][] = [
@@ -55,4 +66,9 @@ test('bytes have units that divide by 1,024', () => {
   assert.equal(bytes(131_072_000), '125 MiB');
   assert.equal(bytes(1_536), '1.5 KiB');
   assert.equal(bytes(Number.NaN), '–');
+});
+
+test('an axis of time has hours, and the date where a day begins', () => {
+  assert.equal(tick(new Date(2026, 10, 16, 9, 5).getTime()), '09:05');
+  assert.equal(tick(new Date(2026, 10, 16).getTime()), '11-16');
 });

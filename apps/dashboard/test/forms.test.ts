@@ -34,12 +34,28 @@ test('a webhook is made, and its secret is shown once', { skip: noBrowser }, asy
   assert.equal(await button('Make it').isDisabled(), true);
   await dialog().getByLabel('Address').fill('https://example.com/new');
   await dialog().getByLabel('Topics').fill('jobs.dead, repository.*');
+  await dialog().getByLabel('Of', { exact: false }).selectOption('');
   await button('Make it').click();
   await page.getByRole('dialog', { name: 'The secret that signs' }).getByText('whsec_0123').waitFor();
   const topics = ['jobs.dead', 'repository.*'];
   assert.deepEqual(asked('POST /v1/webhooks'), [{ url: 'https://example.com/new', topics }]);
   await button('Close').click();
   await page.getByText('whsec_0123').waitFor({ state: 'detached' });
+});
+
+test('a webhook of the whole installation is made for alerts, and tried', { skip: noBrowser }, async () => {
+  await page.goto(`${standIn.url}/settings`);
+  await button('New webhook').click();
+  await dialog().getByLabel('Topics').fill('sluice.alerts.*');
+  await button('Make it').click();
+  await page.getByText('whsec_0123').waitFor();
+  const body = { url: 'https://', topics: ['sluice.alerts.*'] };
+  assert.deepEqual(asked('POST /v1/webhooks?tenant=*'), [body]);
+  await button('Close').click();
+  await page.getByRole('row', { name: /pager/ }).getByText('the whole installation').waitFor();
+  await button('Test https://example.com/pager').click();
+  await page.getByText('On its way; see the deliveries.').waitFor();
+  assert.equal(asked('POST /v1/webhooks/w5/test?tenant=*').length, 1);
 });
 
 test('a webhook is tried, and how its deliveries went is shown', { skip: noBrowser }, async () => {

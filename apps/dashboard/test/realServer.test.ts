@@ -1,6 +1,6 @@
 /** The page on a real server, with real queues, files and keys: from an empty installation to signed-in roles, through a restart. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import {
@@ -34,6 +34,8 @@ let folder: string;
 let port: number;
 let redis: RedisServer;
 let server: SluiceServer;
+/** From the moment that there is one. */
+let adminKey: string;
 
 before(async () => {
   if (noBrowser) return;
@@ -57,7 +59,7 @@ test('a job that died is found, edited and replayed on the page', { skip: noBrow
   await waitForDead(1);
   const page = await open('/');
   await page.getByText(': 1 dead letter').waitFor();
-  await page.getByRole('link', { name: 'Replay or discard' }).click();
+  await page.getByRole('link', { name: 'See the letters' }).click();
   await page
     .getByRole('cell', { name: /it broke/ })
     .first()
@@ -197,16 +199,45 @@ test(
   },
 );
 
+test('a file on its way is paused, goes on, and another one is cancelled', { skip: noBrowser }, async () => {
+  const page = await open('/uploads');
+  await page.getByText('Drop files here').waitFor();
+  let release = (): void => {};
+  const gate = new Promise<void>((resolve) => (release = resolve));
+  // What carries bytes waits at the gate; a request that was given up meanwhile cannot go on.
+  await page.route(/\/v1\/(uploads|files)/, async (route) => {
+    if (route.request().method() !== 'GET') await gate;
+    await route.continue().catch(() => {});
+  });
+  const choose = (name: string): Promise<void> =>
+    page
+      .getByLabel('Files to send')
+      .setInputFiles({ name, mimeType: 'text/plain', buffer: Buffer.alloc(3_000_000, 'x') });
+  const sending = (name: string) => page.getByRole('listitem').filter({ hasText: `main/${name}` });
+  await choose('slow.txt');
+  await sending('slow.txt').getByRole('button', { name: 'Pause' }).click();
+  await sending('slow.txt').getByText('paused', { exact: true }).waitFor();
+  await choose('unwanted.txt');
+  await sending('unwanted.txt').getByRole('button', { name: 'Cancel' }).click();
+  release();
+  await sending('unwanted.txt').getByText('cancelled', { exact: true }).waitFor();
+  await sending('slow.txt').getByRole('button', { name: 'Resume' }).click();
+  await sending('slow.txt').getByText('done', { exact: true }).waitFor();
+  await sending('slow.txt').getByRole('button', { name: 'Close' }).click();
+  await sending('slow.txt').waitFor({ state: 'detached' });
+  await page.context().close();
+});
+
 test(
   'the first key closes the door; keys open it as far as their role goes',
   { skip: noBrowser },
   async () => {
     const page = await open('/settings');
-    const admin = await makeKey(page, 'Ada', 'admin');
+    adminKey = await makeKey(page, 'Ada', 'admin');
     // Whoever made it stays inside; everybody else stands before the door.
     await page.getByText('Ada · admin').waitFor();
     const other = await open('/queues');
-    await signIn(other, admin);
+    await signIn(other, adminKey);
     await other.getByRole('heading', { name: 'Queues', level: 1 }).waitFor();
     await other.context().close();
     const viewer = await makeKey(page, 'Vera', 'viewer');
@@ -217,6 +248,34 @@ test(
     const pause = page.getByRole('button', { name: 'Pause broken' });
     await pause.waitFor();
     assert.equal(await pause.isDisabled(), true);
+    await page.context().close();
+  },
+);
+
+test(
+  'files of another tenant are shown and downloaded by a key of the installation',
+  { skip: noBrowser },
+  async () => {
+    const send = (method: string, path: string, key: string, body: string): Promise<Response> =>
+      fetch(server.url + path, {
+        method,
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+        body,
+      });
+    const draft = JSON.stringify({ name: 'acme', role: 'operator', tenant: 'acme' });
+    const made = (await (await send('POST', '/v1/keys', adminKey, draft)).json()) as { key: string };
+    const sent = await send('PUT', '/v1/files/main/acme.json', made.key, '"of acme"');
+    assert.ok(sent.ok, await sent.text());
+    const page = await open('/files');
+    await signIn(page, adminKey);
+    await page.getByLabel('Tenant').fill('acme');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'acme.json' }).click();
+    await page.getByText('"of acme"').waitFor();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download acme.json' }).click();
+    const file = await (await download).path();
+    assert.equal(readFileSync(file, 'utf8'), '"of acme"');
     await page.context().close();
   },
 );

@@ -17,7 +17,7 @@ export type SceneName = 'empty' | 'busy' | 'broken';
 /** Would run, if anything of a payload were ever taken for markup. */
 export const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
 
-const names = ['document', 'audio', 'video', 'graph', 'mail', 'thumbnails', 'webhooks', 'repository'];
+const names = ['document', 'audio', 'video', 'graph', 'mail', 'thumbnails', 'webhooks', hostile];
 
 export function overviewOf(scene: SceneName, nowMs: number): Overview {
   const queues = scene === 'empty' ? [] : names.map((name, i) => queueOf(name, i, scene, nowMs));
@@ -118,6 +118,7 @@ function attentionOf(scene: SceneName, queues: QueueRow[]): Overview['attention'
     { code: 'REDIS_EVICTS', message: 'Redis has thrown keys away; jobs may be among them' },
     { code: 'NO_WORKERS', message: '1,204,331 jobs wait and nobody works', queue: 'document' },
     { code: 'LONG_WAIT', message: 'its oldest job waits for minutes', queue: 'video' },
+    { code: hostile, message: hostile },
     ...dead,
     paused,
   ];
@@ -220,6 +221,7 @@ export function cacheOf(scene: SceneName): object {
           familyOf('doc:summary', 0.85, 5_432),
           familyOf('vector:search', 0.7, 1_234),
           familyOf('graph', 0.75, 876),
+          familyOf(hostile, 0.5, 12),
         ];
   return {
     families,
@@ -302,6 +304,8 @@ export function jobOf(queue: string, id: string, nowMs: number): JobDetail {
     priority: 3,
     createdMs: nowMs - 600_000,
     progress: 45,
+    result: { text: hostile },
+    group: hostile,
     error: { name: 'StorageTimeout', message: `no answer ${hostile}`, stack },
     attempts,
     logs: ['opened inbox/2026/3.pdf', hostile, 'page 5 of 12'],
@@ -326,7 +330,7 @@ export function jobOf(queue: string, id: string, nowMs: number): JobDetail {
 
 export function lettersOf(nowMs: number): DeadLetter[] {
   return Array.from({ length: 12 }, (_, i) => ({
-    id: `01JCX8DEAD${i}`,
+    id: i === 4 ? hostile : `01JCX8DEAD${i}`,
     title: causes[i % causes.length]!,
     fingerprint: `f${i % causes.length}`,
     attemptCount: 3,
@@ -347,7 +351,7 @@ export function workersOf(nowMs: number, count: number): WorkerRow[] {
     queue: names[i % names.length]!,
     session: `s${i}`,
     name: i === 1 ? hostile : `worker-${i}`,
-    host: `node-${i % 7}`,
+    host: i === 1 ? hostile : `node-${i % 7}`,
     pid: 4_000 + i,
     concurrency: 8,
     startedMs: nowMs - 3_600_000 * (i + 1),
@@ -369,7 +373,16 @@ export function alertsOf(scene: SceneName): { items: AlertRow[] } {
   ): AlertRow => {
     const met = scene === 'empty' ? null : keep === 'below' ? value < limit : value > limit;
     return {
-      ...{ name, keep, limit, unit, met, state: met === false ? 'raised' : 'ok', link: '/', raisedAt: null },
+      ...{
+        name,
+        keep,
+        limit,
+        unit,
+        met,
+        state: met === false ? 'raised' : 'ok',
+        link: 'https://sluice.example/dead',
+        raisedAt: null,
+      },
       ...{
         about,
         since: new Date(Date.now() - 7_200_000).toISOString(),
@@ -406,6 +419,7 @@ export function alertsOf(scene: SceneName): { items: AlertRow[] } {
         isBroken ? 0.2 : 0.002,
         'Of all jobs that ended, those that died.',
       ),
+      row(hostile, 'below', 1, 'count', 0.5, hostile),
       row('hitRate', 'above', 0.8, 'share', 0.88, 'Of the reads, those that the cache answered.'),
     ],
   };

@@ -28,17 +28,25 @@ const types: Record<string, string> = {
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
+const pager = 'https://example.com/pager';
+
 export interface StandIn {
   url: string;
   /** Everything that was asked for: `POST /v1/queues/mail/resume`. */
-  requests: { line: string; body: string; csrf: string | undefined }[];
+  requests: { line: string; body: string; csrf: string | undefined; tenant: string | undefined }[];
   scene: SceneName;
   role: 'viewer' | 'operator' | 'admin';
   installation: boolean;
   signedIn: boolean;
   isDown: boolean;
+  /** Asked first: what a test wants answered otherwise than the scene does. */
+  otherwise: Otherwise | undefined;
+  /** Something on the live stream, to everybody who listens. */
+  tell: (topic: string, data: unknown, id?: string) => void;
   close: () => Promise<void>;
 }
+
+export type Otherwise = (method: string, address: URL, body: string) => [number, unknown] | undefined;
 
 export async function startStandIn(scene: SceneName): Promise<StandIn> {
   const streams = new Set<ServerResponse>();
@@ -52,23 +60,34 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
     installation: true,
     signedIn: true,
     isDown: false,
+    otherwise: undefined,
+    tell: (topic, data, id) => {
+      for (const stream of streams) send(stream, topic, data, id);
+    },
     close: () => close(server, streams),
   };
   const timer = setInterval(() => {
     if (standIn.isDown) for (const stream of streams) stream.destroy();
-    else for (const stream of streams) send(stream, 'overview', overviewOf(standIn.scene, Date.now()));
+    else for (const stream of streams) tellOverview(stream);
   }, 1_000);
   server.on('close', () => clearInterval(timer));
   return standIn;
 
+  /** For keys of the installation only, and the same that a request is answered. */
+  function tellOverview(stream: ServerResponse): void {
+    if (!standIn.installation) return;
+    const other = standIn.otherwise?.('GET', new URL('/v1/overview', standIn.url), '');
+    send(stream, 'overview', other?.[1] ?? overviewOf(standIn.scene, Date.now()));
+  }
+
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const address = new URL(request.url!, 'http://stand-in');
     const body = await bodyOf(request);
-    if (address.pathname === '/v1/live') {
+    if (address.pathname === '/v1/live' && standIn.signedIn) {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       streams.add(response);
       response.on('close', () => streams.delete(response));
-      send(response, 'overview', overviewOf(standIn.scene, Date.now()));
+      tellOverview(response);
       send(response, 'uploads', { items: uploadsOf(standIn.scene) });
       return;
     }
@@ -77,9 +96,11 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
       line: `${request.method} ${request.url}`,
       body,
       csrf: request.headers['x-sluice-csrf'] as string | undefined,
+      tenant: request.headers['x-sluice-tenant'] as string | undefined,
     });
     if (standIn.isDown) return void response.destroy();
-    const [status, value] = reply(standIn, request.method!, address, body);
+    const [status, value] =
+      standIn.otherwise?.(request.method!, address, body) ?? reply(standIn, request.method!, address, body);
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value));
   }
 }
@@ -103,7 +124,13 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
   if (kind === 'redis') return [200, { redis: overviewOf(scene, nowMs).redis }];
   if (kind === 'uploads') return [200, page(uploadsOf(scene))];
   if (kind === 'drives')
-    return [200, { drives: scene === 'empty' ? [] : [{ id: 'd1', name: 'main' }], next: null }];
+    return [
+      200,
+      {
+        drives: scene === 'empty' ? [] : ['main', hostile].map((of, i) => ({ id: `d${i + 1}`, name: of })),
+        next: null,
+      },
+    ];
   if (kind === 'nodes')
     return [
       200,
@@ -117,6 +144,11 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
   if (kind === 'audit') return [200, page(scene === 'empty' ? [] : audit(nowMs))];
   if (kind === 'keys') return [200, page(scene === 'empty' ? [] : keys(nowMs))];
   if (kind === 'webhooks' && part === 'deliveries') return [200, page(deliveries(nowMs))];
+  if (kind === 'webhooks' && address.searchParams.get('tenant') === '*')
+    return [
+      200,
+      page(scene === 'empty' ? [] : [{ ...webhooks(nowMs)[0], id: 'w5', tenant: '*', url: pager }]),
+    ];
   if (kind === 'webhooks') return [200, page(scene === 'empty' ? [] : webhooks(nowMs))];
   if (kind === 'alerts') return [200, alertsOf(scene)];
   if (kind === 'trace') return [200, trace(name, nowMs)];
@@ -214,9 +246,10 @@ function operations(nowMs: number): object[] {
       id: 'o0',
       kind: 'dead.discard',
       queue: 'audio',
-      state: 'done',
-      progress: { moved: 30, total: 30 },
-      by: 'Ada',
+      state: 'failed',
+      progress: { moved: 20, total: 30 },
+      by: hostile,
+      error: { name: 'Error', message: hostile },
       createdMs: nowMs - 920_000,
     },
   ];
@@ -262,6 +295,7 @@ function nodes(nowMs: number): object[] {
     node('n0', 'reports', 'FOLDER', null, null),
     node('n1', 'annual.pdf', 'FILE', 'application/pdf', 8_200_311),
     node('n2', `${hostile}.txt`, 'FILE', 'text/plain', 412),
+    node('n3', 'odd', 'FILE', hostile, 12),
   ];
 }
 
@@ -269,8 +303,8 @@ function events(nowMs: number): object[] {
   return Array.from({ length: 8 }, (_, i) => ({
     ...{
       cursor: `${nowMs - i * 7_000}-0`,
-      eventId: `e${i}`,
-      topic: 'repository.documents.created',
+      eventId: i === 3 ? hostile : `e${i}`,
+      topic: i === 2 ? hostile : 'repository.documents.created',
       key: 'n1',
     },
     data: { tenant: 'acme', path: i === 1 ? hostile : 'reports/annual.pdf', size: 8_200_311 },
@@ -336,8 +370,8 @@ function serveFile(path: string, response: ServerResponse): void {
   response.end(readFileSync(file));
 }
 
-function send(stream: ServerResponse, event: string, data: unknown): void {
-  stream.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+function send(stream: ServerResponse, event: string, data: unknown, id?: string): void {
+  stream.write(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {

@@ -65,6 +65,11 @@ export async function cancelOperation(id: string): Promise<string> {
   return 'It stops; what was done stays done.';
 }
 
+export async function resumeOperation(id: string): Promise<string> {
+  await call('POST', `${at('v1', 'operations', id)}/resume`);
+  return 'It goes on where it stopped.';
+}
+
 export async function drainWorker(queue: string, session: string, drain: boolean): Promise<string> {
   await call('POST', `${at('v1', 'queues', queue, 'workers', session)}/drain`, { body: { drain } });
   return drain ? 'It finishes what it has and takes nothing more.' : 'It takes jobs again.';

@@ -28,6 +28,8 @@ export interface CallOptions {
   query?: Query;
   body?: unknown;
   signal?: AbortSignal;
+  /** Whose things are meant, where a key of the installation has to say so. */
+  tenant?: string;
 }
 
 /** While the first key is made and used, others of our requests are refused for a moment; that is no reason to leave the page. */
@@ -45,6 +47,7 @@ export async function call<T>(method: string, path: string, options: CallOptions
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   const csrf = session.value?.csrf;
   if (method !== 'GET' && csrf) headers['X-Sluice-CSRF'] = csrf;
+  Object.assign(headers, tenantHeader(options.tenant));
   let response: Response;
   try {
     response = await fetch(path + queryText(query), {
@@ -64,6 +67,15 @@ export async function call<T>(method: string, path: string, options: CallOptions
   // The session ended, or its key did: back to the door, from wherever we are.
   if (response.status === 401 && path !== '/v1/session' && !isEntering) session.value = null;
   throw refusal;
+}
+
+/** Keys of a tenant mean their own without saying so, and would be refused another; without keys there is only one. */
+export function mayChooseTenant(): boolean {
+  return session.value?.installation === true && session.value.via !== 'open';
+}
+
+export function tenantHeader(tenant: string | undefined): Record<string, string> {
+  return tenant && mayChooseTenant() ? { 'X-Sluice-Tenant': tenant } : {};
 }
 
 async function readJson(response: Response): Promise<unknown> {

@@ -19,6 +19,8 @@ export const overview = signal<Overview | null>(null);
 export const uploads = signal<UploadRow[] | null>(null);
 /** The newest first. */
 export const events = signal<EventRow[]>([]);
+/** `events` has all that came after this place; up to it some may be missing. Null while none is. */
+export const eventsLostUpTo = signal<string | null>(null);
 export const liveState = signal<LiveState>('starting');
 export const lastHeardMs = signal(0);
 /** The code with which the server refused, while it is blind. */
@@ -63,12 +65,33 @@ export function stopLive(): void {
   watch?.close();
   watch = undefined;
   liveState.value = 'starting';
+  // Whoever comes next in this tab may be somebody else, of another tenant: nothing that the one before saw may stay.
+  overview.value = null;
+  uploads.value = null;
+  events.value = [];
+  eventsLostUpTo.value = null;
+  blindFor.value = null;
+  lastHeardMs.value = 0;
+  skewMs.value = 0;
 }
 
 function take(topic: string, data: unknown): void {
   if (topic === 'overview') takeOverview(data as Overview);
   else if (topic === 'uploads') uploads.value = (data as { items: UploadRow[] }).items;
-  else if (topic === 'events') events.value = [data as EventRow, ...events.value].slice(0, keptEvents);
+  else if (topic === 'events') takeEvent(data as EventRow);
+  else if (topic === 'gap') takeGap(data as { before: string });
+}
+
+function takeEvent(event: EventRow): void {
+  const all = [event, ...events.value];
+  events.value = all.slice(0, keptEvents);
+  if (all.length > keptEvents) eventsLostUpTo.value = all[keptEvents]!.cursor;
+}
+
+/** The server left events out, because too many came at once: those before them say nothing about the present any more. */
+function takeGap({ before }: { before: string }): void {
+  events.value = [];
+  eventsLostUpTo.value = before;
 }
 
 export function takeOverview(answer: Overview): void {
@@ -88,12 +111,18 @@ async function watchOver(): Promise<void> {
   if (document.visibilityState === 'hidden') return;
   const isStreaming = watch?.state === 'connected';
   if (isStreaming && Date.now() - lastHeardMs.value < silentMs) return;
+  const asking = watch;
   try {
-    if (session.value?.installation) takeOverview(await get<Overview>('/v1/overview'));
-    else uploads.value = (await get<{ items: UploadRow[] }>('/v1/uploads')).items;
+    const isWhole = session.value?.installation;
+    const answer = await get<Overview | { items: UploadRow[] }>(isWhole ? '/v1/overview' : '/v1/uploads');
+    // Whoever asked may have left meanwhile; the answer is not for the next one.
+    if (watch !== asking) return;
+    if ('items' in answer) uploads.value = answer.items;
+    else takeOverview(answer);
     heard();
     liveState.value = isStreaming ? 'live' : 'polling';
   } catch (error) {
+    if (watch !== asking) return;
     const isThere = error instanceof ApiError && error.status >= 500;
     liveState.value = isThere ? 'blind' : 'lost';
     blindFor.value = isThere ? error.code : null;

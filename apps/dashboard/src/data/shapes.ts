@@ -246,6 +246,8 @@ export interface KeyRow {
 
 export interface Webhook {
   id: string;
+  /** `*`: told of everything in the installation, and of alerts. */
+  tenant?: string;
   url: string;
   topics?: string[];
   active?: boolean;

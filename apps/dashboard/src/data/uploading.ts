@@ -1,7 +1,7 @@
 // Files that this page itself sends, with @sluice/client: in parts, resumable, verified. They go on while other pages are looked at.
 import { signal } from '@preact/signals';
 import type { UploadProgress, UploadTask } from '@sluice/client';
-import { session } from './api.js';
+import { session, tenantHeader } from './api.js';
 
 export interface Sending {
   number: number;
@@ -15,7 +15,12 @@ export interface Sending {
 export const sendings = signal<Sending[]>([]);
 let count = 0;
 
-export async function send(files: readonly File[], drive: string, folder: string): Promise<void> {
+export async function send(
+  files: readonly File[],
+  drive: string,
+  folder: string,
+  tenant: string,
+): Promise<void> {
   // Loaded with the first file: most visitors never send one.
   const { upload } = await import('@sluice/client');
   for (const file of files) {
@@ -26,7 +31,7 @@ export async function send(files: readonly File[], drive: string, folder: string
       url: location.origin,
       drive,
       path: name,
-      fetch: withProof,
+      fetch: withProof(tenant),
       onProgress: (progress) => change(number, { progress }),
     });
     change(number, { task });
@@ -41,6 +46,12 @@ export async function send(files: readonly File[], drive: string, folder: string
   }
 }
 
+/** Whoever leaves takes what they send with them: it is paused on the server, and the next one does not see its name. */
+export function forgetAll(): void {
+  for (const { task } of sendings.value) task?.pause();
+  sendings.value = [];
+}
+
 export function forget(number: number): void {
   sendings.value = sendings.value.filter((sending) => sending.number !== number);
 }
@@ -51,10 +62,13 @@ function change(number: number, changes: Partial<Sending>): void {
   );
 }
 
-/** The cookie comes along by itself; what proves that this page asked does not. */
-const withProof: typeof fetch = (input, init = {}) => {
-  const headers = new Headers(init.headers);
-  const csrf = session.value?.csrf;
-  if (csrf) headers.set('X-Sluice-CSRF', csrf);
-  return fetch(input, { ...init, headers, credentials: 'same-origin' });
-};
+/** The cookie comes along by itself; what proves that this page asked, and for whom, does not. */
+function withProof(tenant: string): typeof fetch {
+  return (input, init = {}) => {
+    const headers = new Headers(init.headers);
+    const csrf = session.value?.csrf;
+    if (csrf) headers.set('X-Sluice-CSRF', csrf);
+    for (const [name, value] of Object.entries(tenantHeader(tenant))) headers.set(name, value);
+    return fetch(input, { ...init, headers, credentials: 'same-origin' });
+  };
+}

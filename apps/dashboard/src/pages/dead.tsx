@@ -1,6 +1,6 @@
 // Dead letters: first the causes, most frequent first, with how often they came lately; then the letters of one cause or queue. Many are replayed or
 // discarded at once, after a dry run that says how many that are.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { at, get } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { Choice } from '../data/actions.js';
@@ -19,6 +19,8 @@ import { filter, query, to } from '../place.js';
 import { number, plural } from '../format.js';
 
 const everyMs = 10_000;
+/** Letters go one after another while a replay runs. */
+const lettersEveryMs = 5_000;
 
 export default function DeadPage() {
   const queue = query.value.get('queue') ?? '';
@@ -33,10 +35,11 @@ export default function DeadPage() {
       }),
     everyMs,
   );
+  // Counted up when something began or ended here: what stands below is asked for again, and stays in its place.
   const [rounds, setRounds] = useState(0);
   const again = (): void => {
     groups.again();
-    setRounds(rounds + 1);
+    setRounds((count) => count + 1);
   };
   return (
     <PageFrame title="Dead letters" lead={groups.data && plural(groups.data.letters, 'letter')}>
@@ -63,7 +66,7 @@ export default function DeadPage() {
           </>
         )}
       </form>
-      <Operations key={rounds} />
+      <Operations round={rounds} onOver={again} />
       {groups.error !== undefined && <Failure error={groups.error} again={groups.again} />}
       <Panel
         title="Causes"
@@ -88,7 +91,7 @@ export default function DeadPage() {
         )}
       </Panel>
       {queue !== '' && (
-        <Letters key={rounds} queue={queue} fingerprint={fingerprint} text={text} onDone={again} />
+        <Letters round={rounds} queue={queue} fingerprint={fingerprint} text={text} onDone={again} />
       )}
     </PageFrame>
   );
@@ -146,15 +149,33 @@ function groupColumns(onDone: () => void): Column<DeadGroup>[] {
   ];
 }
 
-function Letters(props: { queue: string; fingerprint: string; text: string; onDone: () => void }) {
+function Letters(props: {
+  round: number;
+  queue: string;
+  fingerprint: string;
+  text: string;
+  onDone: () => void;
+}) {
   const { queue, fingerprint, text } = props;
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const pages = usePages<DeadLetter>(`letters ${queue} ${fingerprint} ${text}`, (cursor, abort) =>
-    get<Page<DeadLetter>>(`${at('v1', 'queues', queue)}/dead`, {
-      query: { fingerprint, text, limit: 50, cursor },
-      ...(abort && { signal: abort }),
-    }),
+  const pages = usePages<DeadLetter>(
+    `letters ${queue} ${fingerprint} ${text}`,
+    (cursor, abort) =>
+      get<Page<DeadLetter>>(`${at('v1', 'queues', queue)}/dead`, {
+        query: { fingerprint, text, limit: 50, cursor },
+        ...(abort && { signal: abort }),
+      }),
+    lettersEveryMs,
   );
+  useEffect(() => {
+    if (props.round > 0) pages.again();
+  }, [props.round]);
+  useEffect(() => setChosen(new Set()), [queue, fingerprint, text]);
+  const done = (): void => {
+    // They have been replayed or given up.
+    setChosen(new Set());
+    props.onDone();
+  };
   const matching: Choice =
     fingerprint === '' && text === ''
       ? 'all'
@@ -181,10 +202,10 @@ function Letters(props: { queue: string; fingerprint: string; text: string; onDo
           <a class="button small" href={exportAddress(props)} download data-leave>
             Export
           </a>
-          <BulkMove small word="replay" queue={queue} choice={choice} what={what} onDone={props.onDone}>
+          <BulkMove small word="replay" queue={queue} choice={choice} what={what} onDone={done}>
             {isSome ? 'Replay chosen' : 'Replay all matching'}
           </BulkMove>
-          <BulkMove small word="discard" queue={queue} choice={choice} what={what} onDone={props.onDone}>
+          <BulkMove small word="discard" queue={queue} choice={choice} what={what} onDone={done}>
             {isSome ? 'Discard chosen' : 'Discard all matching'}
           </BulkMove>
         </>

@@ -1,13 +1,16 @@
 // Events: what waits to be published, and the last ones that were.
+import { useEffect, useRef } from 'preact/hooks';
 import { get, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
-import { events as live, overview } from '../data/live.js';
+import { events as live, eventsLostUpTo, overview } from '../data/live.js';
 import type { EventRow, Page } from '../data/shapes.js';
+import { byAge, isOfTopic, newestFirst } from '../eventOrder.js';
 import { Field } from '../parts/field.js';
-import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { Figures, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
+import { tenantIn } from '../parts/tenantField.js';
 import { Ago } from '../parts/time.js';
 import { filter, query, serverAddress, to } from '../place.js';
 import { number, span } from '../format.js';
@@ -19,18 +22,25 @@ export default function EventsPage() {
   const outbox = useAnswer(session.value?.installation && !overview.value ? 'outbox' : null, (abort) =>
     get<{ waiting: number; oldestMs: number }>('/v1/events/outbox', { signal: abort }),
   );
-  const pages = usePages<EventRow>(`events ${topic}`, (cursor, abort) =>
-    get<Page<EventRow>>('/v1/events', {
+  /** What the stream had brought when the list was asked for: the list has everything up to there. */
+  const listedUpTo = useRef('');
+  const pages = usePages<EventRow>(`events ${topic}`, (cursor, abort) => {
+    if (cursor === undefined) listedUpTo.current = live.value[0]?.cursor ?? eventsLostUpTo.value ?? '';
+    return get<Page<EventRow>>('/v1/events', {
       query: { topic, limit: 50, cursor },
       ...(abort && { signal: abort }),
-    }),
-  );
+    });
+  });
+  // More came than the stream keeps or sends: between the list and the stream there is a hole, and the list is asked for again. Not while
+  // somebody reads further down; they are told.
+  const lost = eventsLostUpTo.value;
+  const hasHole = lost !== null && pages.items !== undefined && byAge(lost, listedUpTo.current) > 0;
+  useEffect(() => {
+    if (hasHole && !pages.isFurther) pages.again();
+  }, [hasHole]);
   const state = overview.value?.outbox ?? outbox.data;
-  const known = new Set(pages.items?.map(({ cursor }) => cursor));
-  const fresh = live.value.filter(
-    ({ cursor, topic: of }) => !known.has(cursor) && (topic === '' || of === topic),
-  );
-  const rows = pages.items && [...fresh, ...pages.items];
+  const fresh = live.value.filter(({ topic: of }) => isOfTopic(of, topic));
+  const rows = pages.items && newestFirst(pages.items, fresh);
   return (
     <PageFrame title="Events">
       {state && (
@@ -58,6 +68,18 @@ export default function EventsPage() {
         />
       </form>
       {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
+      {hasHole && pages.isFurther && (
+        <Notice
+          tone="warn"
+          actions={
+            <button class="button small" type="button" onClick={pages.again}>
+              Show the newest
+            </button>
+          }
+        >
+          More events came than this list could take; some between these are missing.
+        </Notice>
+      )}
       <Panel
         title="Published"
         note="the newest first"
@@ -85,8 +107,8 @@ const columns: Column<EventRow>[] = [
   {
     title: 'Event',
     name: true,
-    cell: ({ eventId }) => (
-      <a class="mono" href={to('trace', { id: eventId })}>
+    cell: ({ eventId, data }) => (
+      <a class="mono" href={to('trace', { id: eventId, tenant: tenantIn(data) })}>
         {eventId}
       </a>
     ),

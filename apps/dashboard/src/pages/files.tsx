@@ -1,6 +1,6 @@
 // Drives and what is in them: folder by folder, with preview and download.
 import { useState } from 'preact/hooks';
-import { at, call, get } from '../data/api.js';
+import { at, call, get, may, mayChooseTenant, tenantHeader } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { Drive, FileNode } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
@@ -10,50 +10,64 @@ import { More, usePages } from '../parts/pager.js';
 import { Facts, PageFrame, Panel } from '../parts/panel.js';
 import { FileState } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
+import { TenantField, chosenTenant } from '../parts/tenantField.js';
 import { Ago, At } from '../parts/time.js';
 import { filter, query, serverAddress, to } from '../place.js';
 import { bytes } from '../format.js';
 
 const previewBytes = 64 * 1_024;
+const linkSeconds = 300;
 
 export default function FilesPage() {
-  const drives = useAnswer('drives', (abort) => get<{ drives: Drive[] }>('/v1/drives', { signal: abort }));
+  const tenant = chosenTenant();
+  const drives = useAnswer(`drives ${tenant}`, (abort) =>
+    get<{ drives: Drive[] }>('/v1/drives', { signal: abort, tenant }),
+  );
   const drive = query.value.get('drive') ?? drives.data?.drives[0]?.name ?? '';
   const folder = query.value.get('folder') ?? '';
   const file = query.value.get('file') ?? '';
-  const parent = useAnswer(folder === '' ? null : `node ${folder}`, (abort) =>
-    get<FileNode>(at('v1', 'nodes', folder), { signal: abort }),
+  const parent = useAnswer(folder === '' ? null : `node ${tenant} ${folder}`, (abort) =>
+    get<FileNode>(at('v1', 'nodes', folder), { signal: abort, tenant }),
   );
-  const pages = usePages<FileNode>(drive === '' ? null : `nodes ${drive} ${folder}`, async (after, abort) => {
-    const { nodes, next } = await get<{ nodes: FileNode[]; next: string | null }>('/v1/nodes', {
-      query: { drive, parent: folder, after },
-      ...(abort && { signal: abort }),
-    });
-    return { items: nodes, next };
-  });
+  const pages = usePages<FileNode>(
+    drive === '' ? null : `nodes ${tenant} ${drive} ${folder}`,
+    async (after, abort) => {
+      const { nodes, next } = await get<{ nodes: FileNode[]; next: string | null }>('/v1/nodes', {
+        query: { drive, parent: folder, after },
+        tenant,
+        ...(abort && { signal: abort }),
+      });
+      return { items: nodes, next };
+    },
+  );
   return (
     <PageFrame
       title="Files"
       crumbs={
         parent.data && (
           <>
-            <a href={to('files', { drive })}>{drive}</a> / {parent.data.path.split('/').join(' / ')}
+            <a href={to('files', { tenant, drive })}>{drive}</a> / {parent.data.path.split('/').join(' / ')}
           </>
         )
       }
       actions={
-        <a class="button" href="/uploads">
+        <a class="button" href={to('uploads', { tenant })}>
           Send files
         </a>
       }
     >
+      {mayChooseTenant() && (
+        <form class="filters" onSubmit={(event) => event.preventDefault()}>
+          <TenantField drop={['drive', 'folder', 'file']} />
+        </form>
+      )}
       {drives.error !== undefined && <Failure error={drives.error} again={drives.again} />}
       {(drives.data?.drives.length ?? 0) > 1 && (
         <nav class="tabs" aria-label="Drives">
           {drives.data?.drives.map(({ name }) => (
             <a
               key={name}
-              href={to('files', { drive: name })}
+              href={to('files', { tenant, drive: name })}
               aria-current={name === drive ? 'true' : undefined}
             >
               {name}
@@ -69,7 +83,10 @@ export default function FilesPage() {
             flush
             actions={
               folder !== '' && (
-                <a class="button small" href={to('files', { drive, folder: parent.data?.parentId ?? '' })}>
+                <a
+                  class="button small"
+                  href={to('files', { tenant, drive, folder: parent.data?.parentId ?? '' })}
+                >
                   Up
                 </a>
               )
@@ -95,14 +112,14 @@ export default function FilesPage() {
                 rows={pages.items}
                 keyOf={({ id }) => id}
                 isChosen={({ id }) => id === file}
-                columns={columnsFor(drive, folder, pages.again)}
+                columns={columnsFor({ tenant, drive, folder }, pages.again)}
               />
             )}
           </Panel>
         </div>
         {file !== '' && (
           <div class="third">
-            <FilePanel key={file} id={file} />
+            <FilePanel key={`${tenant} ${file}`} id={file} tenant={tenant} />
           </div>
         )}
       </div>
@@ -110,17 +127,20 @@ export default function FilesPage() {
   );
 }
 
-function columnsFor(drive: string, folder: string, onDone: () => void): Column<FileNode>[] {
+function columnsFor(
+  { tenant, drive, folder }: { tenant: string; drive: string; folder: string },
+  onDone: () => void,
+): Column<FileNode>[] {
   return [
     {
       title: 'Name',
       cell: ({ id, name, type }) =>
         type === 'FOLDER' ? (
-          <a class="wrap" href={to('files', { drive, folder: id })}>
+          <a class="wrap" href={to('files', { tenant, drive, folder: id })}>
             {name}/
           </a>
         ) : (
-          <a class="wrap" href={to('files', { drive, folder, file: id })}>
+          <a class="wrap" href={to('files', { tenant, drive, folder, file: id })}>
             {name}
           </a>
         ),
@@ -139,11 +159,7 @@ function columnsFor(drive: string, folder: string, onDone: () => void): Column<F
       tight: true,
       cell: ({ id, name, type, status }) => (
         <span class="row-actions">
-          {type === 'FILE' && status === 'ACTIVE' && (
-            <a class="button small" href={contentOf(id, 'attachment')} download={name} data-leave>
-              Download
-            </a>
-          )}
+          {type === 'FILE' && status === 'ACTIVE' && <Download tenant={tenant} id={id} name={name} />}
           <Action
             small
             tone="danger"
@@ -154,7 +170,10 @@ function columnsFor(drive: string, folder: string, onDone: () => void): Column<F
               button: 'Delete',
             }}
             run={async () => {
-              await call('DELETE', at('v1', 'nodes', id), { query: { recursive: type === 'FOLDER' } });
+              await call('DELETE', at('v1', 'nodes', id), {
+                query: { recursive: type === 'FOLDER' },
+                tenant,
+              });
               return `${name} is deleted.`;
             }}
             onDone={onDone}
@@ -167,12 +186,12 @@ function columnsFor(drive: string, folder: string, onDone: () => void): Column<F
   ];
 }
 
-function FilePanel({ id }: { id: string }) {
+function FilePanel({ id, tenant }: { id: string; tenant: string }) {
   const {
     data: node,
     error,
     again,
-  } = useAnswer(`file ${id}`, (abort) => get<FileNode>(at('v1', 'nodes', id), { signal: abort }));
+  } = useAnswer(`file ${id}`, (abort) => get<FileNode>(at('v1', 'nodes', id), { signal: abort, tenant }));
   return (
     <Panel
       title={node?.name ?? 'File'}
@@ -185,7 +204,7 @@ function FilePanel({ id }: { id: string }) {
       {error !== undefined && <Failure error={error} again={again} />}
       {node && (
         <div class="stack">
-          <Preview node={node} />
+          <Preview node={node} tenant={tenant} />
           <Facts
             items={[
               ['Path', node.path],
@@ -199,7 +218,7 @@ function FilePanel({ id }: { id: string }) {
                 </>,
               ],
               ['SHA-256', node.sha256 && <code>{node.sha256}</code>],
-              ['Flow', <a href={to('trace', { id: node.id })}>Follow this file</a>],
+              ['Flow', <a href={to('trace', { id: node.id, tenant })}>Follow this file</a>],
             ]}
           />
         </div>
@@ -208,39 +227,76 @@ function FilePanel({ id }: { id: string }) {
   );
 }
 
+/** A plain link cannot name a tenant: whoever chose one gets a signed link for a few minutes, and leaves by that. */
+function Download({ tenant, id, name }: { tenant: string; id: string; name: string }) {
+  if (tenant === '')
+    return (
+      <a class="button small" href={contentOf(id, 'attachment')} download={name} data-leave>
+        Download
+      </a>
+    );
+  return (
+    <Action
+      small
+      label={`Download ${name}`}
+      run={async () => {
+        const link = document.createElement('a');
+        link.href = await signedLink(id, 'attachment', tenant);
+        link.download = name;
+        link.dataset['leave'] = '';
+        link.click();
+        return undefined;
+      }}
+    >
+      Download
+    </Action>
+  );
+}
+
+const pictures = /^image\/(?!svg)/;
+const texts = /^(text\/|application\/(json|xml))/;
+const players = /^(video|audio)\//;
+
 /** Pictures, sound and films by the browser's own players; text as text; everything else is only offered for download. */
-function Preview({ node }: { node: FileNode }) {
-  const [failed, setFailed] = useState(false);
+function Preview({ node, tenant }: { node: FileNode; tenant: string }) {
   const type = node.contentType ?? '';
-  const address = contentOf(node.id, 'inline');
-  if (failed || node.status !== 'ACTIVE') return <p class="soft">It cannot be shown here.</p>;
-  if (/^image\/(?!svg)/.test(type))
-    return (
-      <div class="preview">
-        <img src={address} alt={node.name} onError={() => setFailed(true)} />
-      </div>
-    );
-  if (type.startsWith('video/'))
-    return (
-      <div class="preview">
-        <video src={address} controls onError={() => setFailed(true)} />
-      </div>
-    );
-  if (type.startsWith('audio/'))
-    return (
-      <div class="preview">
-        <audio src={address} controls onError={() => setFailed(true)} />
-      </div>
-    );
-  if (/^(text\/|application\/(json|xml))/.test(type)) return <TextPreview node={node} />;
+  if (node.status !== 'ACTIVE') return <p class="soft">It cannot be shown here.</p>;
+  // Of nothing there is no first byte to ask for.
+  if (node.size === 0) return <p class="soft">The file is empty.</p>;
+  if (texts.test(type)) return <TextPreview node={node} tenant={tenant} />;
+  if (pictures.test(type) || players.test(type)) return <MediaPreview node={node} tenant={tenant} />;
   return <p class="soft">There is no preview of this type.</p>;
 }
 
-function TextPreview({ node }: { node: FileNode }) {
-  const { data, error } = useAnswer(`text ${node.id}`, async (abort) => {
+function MediaPreview({ node, tenant }: { node: FileNode; tenant: string }) {
+  const [failed, setFailed] = useState(false);
+  const type = node.contentType ?? '';
+  const linked = useAnswer(tenant === '' || !may('operator') ? null : `link ${tenant} ${node.id}`, () =>
+    signedLink(node.id, 'inline', tenant),
+  );
+  const address = tenant === '' ? contentOf(node.id, 'inline') : linked.data;
+  if (failed || linked.error !== undefined || (tenant !== '' && !may('operator')))
+    return <p class="soft">It cannot be shown here.</p>;
+  if (address === undefined) return <Waiting />;
+  const onError = (): void => setFailed(true);
+  return (
+    <div class="preview">
+      {pictures.test(type) ? (
+        <img src={address} alt={node.name} onError={onError} />
+      ) : type.startsWith('video/') ? (
+        <video src={address} controls onError={onError} />
+      ) : (
+        <audio src={address} controls onError={onError} />
+      )}
+    </div>
+  );
+}
+
+function TextPreview({ node, tenant }: { node: FileNode; tenant: string }) {
+  const { data, error } = useAnswer(`text ${tenant} ${node.id}`, async (abort) => {
     const response = await fetch(contentOf(node.id, 'inline'), {
       signal: abort,
-      headers: { Range: `bytes=0-${previewBytes - 1}` },
+      headers: { Range: `bytes=0-${previewBytes - 1}`, ...tenantHeader(tenant) },
     });
     if (!response.ok) throw new Error(`The server answered ${response.status}.`);
     return response.text();
@@ -257,4 +313,11 @@ function TextPreview({ node }: { node: FileNode }) {
 
 function contentOf(id: string, disposition: string): string {
   return `${at('v1', 'nodes', id)}/content?disposition=${disposition}`;
+}
+
+/** As a place on this server, whatever name the server has for others: the policy of the page allows no other. */
+async function signedLink(nodeId: string, disposition: string, tenant: string): Promise<string> {
+  const body = { nodeId, disposition, expiresInS: linkSeconds };
+  const { url } = await call<{ url: string }>('POST', '/v1/links', { body, tenant });
+  return `${at('v1', 'nodes', nodeId)}/content${new URL(url, location.origin).search}`;
 }

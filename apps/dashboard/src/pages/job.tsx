@@ -1,7 +1,7 @@
 // One job: payload, what happened to it when, logs, stack, result, the chain it belongs to; retry, cancel, edit and replay.
 import { useState } from 'preact/hooks';
 import { cancelJob, replayJob, retryJob } from '../data/actions.js';
-import { at, get, may } from '../data/api.js';
+import { ApiError, at, get, may } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { JobDetail } from '../data/shapes.js';
 import type { PageProps } from '../pages.js';
@@ -40,7 +40,7 @@ export default function JobPage({ params }: PageProps) {
       {asked.error !== undefined && (
         <>
           <Failure error={asked.error} again={asked.again} />
-          {!job && (
+          {!job && isNotFound(asked.error) && (
             <Empty title="This job is not known any more">
               It may be done and forgotten. <a href={to('trace', { id })}>Follow its id</a> through files and
               events.
@@ -82,10 +82,16 @@ export default function JobPage({ params }: PageProps) {
   );
 }
 
+/** Everything else, such as a Redis that is away, says nothing about the job. */
+function isNotFound(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
 function Actions({ job, onDone }: { job: JobDetail; onDone: () => void }) {
   const [isEditing, setEditing] = useState(false);
   const { queue, id, state } = job;
-  const canReplay = ['dead', 'done', 'cancelled'].includes(state) && job.base64 === undefined;
+  // A job that is done may have been kept without its payload: there is nothing to edit, and the server would refuse.
+  const canReplay = ['dead', 'done', 'cancelled'].includes(state) && job.data !== undefined;
   return (
     <>
       {(state === 'dead' || state === 'delayed') && (
@@ -118,7 +124,7 @@ function Actions({ job, onDone }: { job: JobDetail; onDone: () => void }) {
       {isEditing && (
         <EditAndReplay
           title={`Edit and replay ${id}`}
-          data={job.data ?? null}
+          data={job.data}
           onClose={() => setEditing(false)}
           replay={async (data) => {
             const running = await replayJob(queue, id, data);
@@ -154,7 +160,7 @@ function About({ job }: { job: JobDetail }) {
           ['Held by', job.session && <code>{job.session}</code>],
           ['Payload', job.bytes === undefined ? undefined : bytes(job.bytes)],
           ...Object.entries(job.labels).map(([name, value]): [string, string] => [name, value]),
-          ['Flow', <a href={to('trace', { id: job.id })}>Follow this id</a>],
+          ['Flow', <a href={to('trace', { id: job.id, tenant: job.labels['tenant'] })}>Follow this id</a>],
         ]}
       />
     </Panel>

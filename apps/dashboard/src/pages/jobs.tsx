@@ -1,7 +1,7 @@
 // Jobs of a queue: by state, id, payload field, error, owner. Every filter stands in the address.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { cancelJob, retryJob } from '../data/actions.js';
-import { at, get } from '../data/api.js';
+import { at, get, session } from '../data/api.js';
 import { overview } from '../data/live.js';
 import type { JobRow, JobState, Page } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
@@ -21,7 +21,12 @@ const perPage = 50;
 
 export default function JobsPage() {
   const asked = query.value;
-  const queue = asked.get('queue') ?? busiest();
+  const queue = asked.get('queue') ?? '';
+  // Into the address, once: where the most happens changes every two seconds, and the list must not jump from queue to queue.
+  const proposed = queue === '' ? busiest() : '';
+  useEffect(() => {
+    if (proposed !== '') filter({ queue: proposed });
+  }, [proposed]);
   const names = ['state', 'id', 'field', 'equals', 'error', 'fingerprint', 'owner'] as const;
   const filters = Object.fromEntries(names.map((name) => [name, asked.get(name) ?? '']));
   const question = queue === '' ? null : `jobs ${queue} ${JSON.stringify(filters)}`;
@@ -50,7 +55,7 @@ export default function JobsPage() {
         }
       >
         {queue === '' ? (
-          <NoQueues />
+          <WhichQueue />
         ) : pages.items === undefined ? (
           pages.error === undefined ? (
             <Waiting />
@@ -83,6 +88,17 @@ export default function JobsPage() {
       </Panel>
     </PageFrame>
   );
+}
+
+/** Only keys of the installation know which queues there are. */
+function WhichQueue() {
+  if (!session.value?.installation)
+    return (
+      <Empty title="Which queue?">
+        Write its name above. Your key sees the jobs of the tenant {session.value?.tenant} in it.
+      </Empty>
+    );
+  return overview.value?.queues.length === 0 ? <NoQueues /> : <Waiting />;
 }
 
 /** Whoever comes without a queue most likely wants the one where the most happens. */

@@ -15,7 +15,7 @@ export default function OverviewPage() {
   // The stream brings it a moment later; asking is faster for the first paint.
   const first = useAnswer('overview', async (abort) => {
     const answer = await get<Overview>('/v1/overview', { signal: abort });
-    takeOverview(answer);
+    if (!abort.aborted) takeOverview(answer);
     return answer;
   });
   const latest = overview.value;
@@ -30,8 +30,15 @@ export default function OverviewPage() {
     <PageFrame title="Overview">
       {first.error !== undefined && !latest && <Failure error={first.error} again={first.again} />}
       {problem && blindFor.value === null && (
-        <Notice tone="bad">
-          {problem.message}. The figures are the last that were known, from <Ago at={problem.sinceMs} />.
+        <Notice
+          tone="bad"
+          aside={
+            <>
+              From <Ago at={problem.sinceMs} />.
+            </>
+          }
+        >
+          {problem.message}. The figures are the last that were known.
         </Notice>
       )}
       {latest ? (

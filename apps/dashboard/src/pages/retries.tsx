@@ -36,7 +36,7 @@ export default function RetriesPage() {
         foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="jobs" /> : undefined}
       >
         {pages.items === undefined ? (
-          <Waiting />
+          pages.error === undefined && <Waiting />
         ) : pages.items.length === 0 ? (
           <Empty title="Nothing waits for another attempt">
             A handler that throws makes its job come back later, each time after a longer pause, until its

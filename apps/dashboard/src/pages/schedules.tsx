@@ -1,12 +1,12 @@
 // Jobs that come back: when next, with what; set one, end one.
 import { useState } from 'preact/hooks';
 import { at, call, get, may } from '../data/api.js';
-import { useAnswer } from '../data/answer.js';
 import type { Page, ScheduleRow } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
 import { Dialog } from '../parts/dialog.js';
 import { Field } from '../parts/field.js';
 import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
+import { More, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
 import { Table, type Column } from '../parts/table.js';
@@ -19,11 +19,16 @@ const everyMs = 5_000;
 export default function SchedulesPage() {
   const queue = query.value.get('queue') ?? '';
   const [isOpen, setOpen] = useState(false);
-  const { data, error, again } = useAnswer(
+  const pages = usePages<ScheduleRow>(
     `schedules ${queue}`,
-    (abort) => get<Page<ScheduleRow>>('/v1/schedules', { query: { queue }, signal: abort }),
+    (cursor, abort) =>
+      get<Page<ScheduleRow>>('/v1/schedules', {
+        query: { queue, limit: 50, cursor },
+        ...(abort && { signal: abort }),
+      }),
     everyMs,
   );
+  const { items, error, again } = pages;
   return (
     <PageFrame
       title="Schedules"
@@ -42,10 +47,14 @@ export default function SchedulesPage() {
         <QueueField all value={queue} set={(name) => filter({ queue: name })} />
       </form>
       {error !== undefined && <Failure error={error} again={again} />}
-      <Panel title="Schedules" flush>
-        {!data ? (
+      <Panel
+        title="Schedules"
+        flush
+        foot={items && items.length > 0 ? <More pages={pages} what="schedules" /> : undefined}
+      >
+        {!items ? (
           error === undefined && <Waiting />
-        ) : data.items.length === 0 ? (
+        ) : items.length === 0 ? (
           <Empty title="Nothing comes back by itself">
             A schedule adds a job at each of its times, once, however many servers run. “New schedule” sets
             one.
@@ -53,7 +62,7 @@ export default function SchedulesPage() {
         ) : (
           <Table
             label="Schedules"
-            rows={data.items}
+            rows={items}
             keyOf={({ queue: of, name }) => `${of} ${name}`}
             columns={columnsFor(again)}
           />

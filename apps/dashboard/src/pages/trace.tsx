@@ -1,5 +1,5 @@
 // One id through the whole flow: upload → file → events → jobs → results.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { at, get } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { Trace } from '../data/shapes.js';
@@ -7,15 +7,19 @@ import { Json } from '../parts/json.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { Facts, Mark, PageFrame, Panel } from '../parts/panel.js';
 import { FileState, StateMark } from '../parts/states.js';
+import { TenantField, chosenTenant } from '../parts/tenantField.js';
 import { Ago } from '../parts/time.js';
 import { filter, query, to } from '../place.js';
-import { bytes, number } from '../format.js';
+import { bytes, number, spelled } from '../format.js';
 
 export default function TracePage() {
   const id = query.value.get('id') ?? '';
   const [draft, setDraft] = useState(id);
-  const { data, error, again, busy } = useAnswer(id === '' ? null : `trace ${id}`, (abort) =>
-    get<Trace>(at('v1', 'trace', id), { signal: abort }),
+  // Another id may come from the search on top while this page is open.
+  useEffect(() => setDraft(id), [id]);
+  const tenant = chosenTenant();
+  const { data, error, again, busy } = useAnswer(id === '' ? null : `trace ${tenant} ${id}`, (abort) =>
+    get<Trace>(at('v1', 'trace', id), { signal: abort, tenant }),
   );
   return (
     <PageFrame title="Trace" lead="One id through the whole flow">
@@ -35,6 +39,7 @@ export default function TracePage() {
             onInput={(event) => setDraft(event.currentTarget.value)}
           />
         </label>
+        <TenantField />
         <button class="button primary" type="submit">
           Follow
         </button>
@@ -44,8 +49,31 @@ export default function TracePage() {
       )}
       {error !== undefined && <Failure error={error} again={again} />}
       {id !== '' && !data && error === undefined && busy && <Waiting what="Following" />}
-      {data && <Steps trace={data} />}
+      {data && (
+        <>
+          <Steps trace={data} />
+          <OtherSteps trace={data} />
+        </>
+      )}
     </PageFrame>
+  );
+}
+
+const knownSteps = ['id', 'kind', 'upload', 'node', 'events', 'waitingEvents', 'jobs', 'bounds'];
+
+/** What a part that came later adds to the flow is shown with its name and its text, before this page knows it better. */
+function OtherSteps({ trace }: { trace: Trace }) {
+  const others = Object.entries(trace).filter(
+    ([name, value]) => !knownSteps.includes(name) && value !== null && value !== undefined,
+  );
+  return (
+    <>
+      {others.map(([name, value]) => (
+        <Panel key={name} title={spelled(name)}>
+          <Json value={value} label={spelled(name)} />
+        </Panel>
+      ))}
+    </>
   );
 }
 

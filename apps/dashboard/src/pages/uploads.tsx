@@ -1,14 +1,16 @@
 // Uploads under way, live: what has come, what is missing; cancel one, or send files from here.
 import { useRef, useState } from 'preact/hooks';
-import { at, call, get, may, messageOf } from '../data/api.js';
+import { at, call, get, may, mayChooseTenant, messageOf, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import { uploads as live } from '../data/live.js';
-import type { Drive, UploadRow } from '../data/shapes.js';
+import type { Drive, Page, UploadRow } from '../data/shapes.js';
 import { forget, send, sendings, type Sending } from '../data/uploading.js';
 import { Action } from '../parts/action.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { More, usePages } from '../parts/pager.js';
 import { Mark, Meter, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
+import { TenantField, chosenTenant } from '../parts/tenantField.js';
 import { Ago } from '../parts/time.js';
 import { say } from '../parts/toast.js';
 import { serverAddress, to } from '../place.js';
@@ -16,21 +18,41 @@ import { gapsOf } from '../ranges.js';
 import { bytes, percent } from '../format.js';
 
 const everyMs = 5_000;
+/** The stream brings the newest so many, of all tenants together; beyond that the list is asked for. */
+const streamed = 100;
 
 export default function UploadsPage() {
-  const first = useAnswer(
-    live.value ? null : 'uploads',
-    (abort) => get<{ items: UploadRow[] }>('/v1/uploads', { signal: abort }),
+  const tenant = chosenTenant();
+  const now = live.value;
+  const isAll = now !== null && now.length < streamed && session.value?.installation === true;
+  const pages = usePages<UploadRow>(
+    isAll ? null : 'uploads',
+    (cursor, abort) =>
+      get<Page<UploadRow>>('/v1/uploads', {
+        query: { limit: streamed, cursor },
+        ...(abort && { signal: abort }),
+      }),
     everyMs,
   );
-  const rows = live.value ?? first.data?.items;
+  const all = isAll ? now : pages.items && together(pages.items, now ?? []);
+  const rows = all?.filter((upload) => tenant === '' || upload.tenant === tenant);
   return (
     <PageFrame title="Uploads">
-      <SendFiles />
-      {first.error !== undefined && !rows && <Failure error={first.error} again={first.again} />}
-      <Panel title="Under way" note={rows && rows.length > 0 ? `${rows.length}` : undefined} flush>
+      {mayChooseTenant() && (
+        <form class="filters" onSubmit={(event) => event.preventDefault()}>
+          <TenantField />
+        </form>
+      )}
+      <SendFiles key={tenant} tenant={tenant} />
+      {pages.error !== undefined && !rows && <Failure error={pages.error} again={pages.again} />}
+      <Panel
+        title="Under way"
+        note={rows && rows.length > 0 ? `${rows.length}` : undefined}
+        flush
+        foot={!isAll && pages.next !== null ? <More pages={pages} what="uploads" /> : undefined}
+      >
         {!rows ? (
-          first.error === undefined && <Waiting />
+          pages.error === undefined && <Waiting />
         ) : rows.length === 0 ? (
           <Empty
             title="Nothing is being uploaded"
@@ -46,11 +68,21 @@ export default function UploadsPage() {
   );
 }
 
+/** Of an upload that both know, the stream knows more recent figures. */
+function together(listed: readonly UploadRow[], now: readonly UploadRow[]): UploadRow[] {
+  const newer = new Map(now.map((upload) => [upload.id, upload]));
+  const known = new Set(listed.map(({ id }) => id));
+  return [
+    ...now.filter(({ id }) => !known.has(id)),
+    ...listed.map((upload) => newer.get(upload.id) ?? upload),
+  ];
+}
+
 const columns: Column<UploadRow>[] = [
   {
     title: 'File',
-    cell: ({ id, drive, path }) => (
-      <a class="wrap" href={to('trace', { id })}>
+    cell: ({ id, drive, path, tenant }) => (
+      <a class="wrap" href={to('trace', { id, tenant: mayChooseTenant() ? tenant : '' })}>
         {drive}/{path}
       </a>
     ),
@@ -71,14 +103,15 @@ const columns: Column<UploadRow>[] = [
     ),
   },
   { title: 'Stored', number: true, cell: ({ storedBytes }) => bytes(storedBytes) },
-  { title: 'Owner', cell: ({ owner, tenant }) => owner ?? tenant },
+  { title: 'Tenant', cell: ({ tenant }) => tenant },
+  { title: 'Owner', cell: ({ owner }) => owner ?? '' },
   { title: 'Began', number: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
   { title: 'Last byte', number: true, cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
   {
     title: 'Actions',
     quiet: true,
     tight: true,
-    cell: ({ id, path }) => (
+    cell: ({ id, path, tenant }) => (
       <Action
         small
         tone="danger"
@@ -89,7 +122,7 @@ const columns: Column<UploadRow>[] = [
           button: 'Cancel it',
         }}
         run={async () => {
-          await call('DELETE', at('v1', 'uploads', id));
+          await call('DELETE', at('v1', 'uploads', id), { tenant });
           return `${path} is cancelled.`;
         }}
       >
@@ -112,8 +145,10 @@ function Ranges({ upload }: { upload: UploadRow }) {
   );
 }
 
-function SendFiles() {
-  const drives = useAnswer('drives', (abort) => get<{ drives: Drive[] }>('/v1/drives', { signal: abort }));
+function SendFiles({ tenant }: { tenant: string }) {
+  const drives = useAnswer(`drives ${tenant}`, (abort) =>
+    get<{ drives: Drive[] }>('/v1/drives', { signal: abort, tenant }),
+  );
   const [drive, setDrive] = useState('');
   const [folder, setFolder] = useState('');
   const [isOver, setOver] = useState(false);
@@ -122,9 +157,9 @@ function SendFiles() {
   const take = async (files: readonly File[]): Promise<void> => {
     if (files.length === 0) return;
     // Whoever is quicker than the answer on drives must not hear that there are none.
-    const onto = target || (await get<{ drives: Drive[] }>('/v1/drives')).drives[0]?.name;
+    const onto = target || (await get<{ drives: Drive[] }>('/v1/drives', { tenant })).drives[0]?.name;
     if (onto === undefined) say('There is no drive to put it on; make one under Files.', 'bad');
-    else await send(files, onto, folder.replace(/^\/+|\/+$/g, ''));
+    else await send(files, onto, folder.replace(/^\/+|\/+$/g, ''), tenant);
   };
   const begin = (files: FileList | null | undefined): void => {
     take([...(files ?? [])]).catch((error: unknown) => say(messageOf(error), 'bad'));

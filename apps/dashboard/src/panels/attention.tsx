@@ -1,12 +1,12 @@
 // What needs somebody, the worst first, each with what mends it beside it.
-import type { ComponentChildren } from 'preact';
-import { at, call } from '../data/api.js';
+import { resumeQueue } from '../data/actions.js';
 import type { Attention } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
 import { Action } from '../parts/action.js';
+import { BulkMove } from '../parts/bulkMove.js';
 import { Mark, Panel } from '../parts/panel.js';
-import { to } from '../place.js';
-import { rank, severityOf } from '../severity.js';
+import { go, to } from '../place.js';
+import { rank, troubleOf } from '../severity.js';
 
 const shown = 8;
 
@@ -28,16 +28,18 @@ export function AttentionPanel({ overview }: PanelProps) {
         <ul class="attention">
           {all.slice(0, shown).map((item) => (
             <li key={`${item.code} ${item.queue ?? ''}`} data-row>
-              <SeverityMark code={item.code} />
+              <SeverityMark item={item} />
               <span class="wrap">
                 {item.queue !== undefined && (
                   <>
                     <a href={to('queues', item.queue)}>{item.queue}</a>:{' '}
                   </>
                 )}
-                {item.message}
+                {item.message} <span class="soft">{troubleOf(item).advice}</span>
               </span>
-              <span class="row-actions">{remedyFor(item)}</span>
+              <span class="row-actions">
+                <Remedy item={item} />
+              </span>
             </li>
           ))}
         </ul>
@@ -46,41 +48,36 @@ export function AttentionPanel({ overview }: PanelProps) {
   );
 }
 
-function SeverityMark({ code }: { code: string }) {
-  const severity = severityOf(code);
+function SeverityMark({ item }: { item: Attention }) {
+  const { severity } = troubleOf(item);
   return <Mark tone={severity}>{{ bad: 'broken', warn: 'warning', neutral: 'note' }[severity]}</Mark>;
 }
 
-/** The shortest way to mend it. */
-function remedyFor({ code, queue }: Attention): ComponentChildren {
-  const link = (href: string, text: string) => (
-    <a class="button small" href={href}>
-      {text}
-    </a>
-  );
-  if (queue === undefined) {
-    if (code === 'OUTBOX_LATE') return link('/events', 'See the outbox');
-    return code.startsWith('REDIS') ? link('/redis', 'See Redis') : link('/queues', 'See the queues');
-  }
-  switch (code) {
-    case 'QUEUE_PAUSED':
-      return (
-        <Action
+/** The shortest way to mend it: the button itself where there is one, otherwise the place. */
+function Remedy({ item }: { item: Attention }) {
+  const { code, queue } = item;
+  const { href, link } = troubleOf(item);
+  if (code === 'QUEUE_PAUSED' && queue !== undefined)
+    return (
+      <Action small tone="primary" run={() => resumeQueue(queue)}>
+        Resume
+      </Action>
+    );
+  return (
+    <>
+      {code === 'DEAD_LETTERS' && queue !== undefined && (
+        <BulkMove
           small
-          tone="primary"
-          run={async () => {
-            await call('POST', `${at('v1', 'queues', queue)}/resume`);
-            return `${queue} starts jobs again.`;
-          }}
-        >
-          Resume
-        </Action>
-      );
-    case 'DEAD_LETTERS':
-      return link(to('dead', { queue }), 'Replay or discard');
-    case 'NO_WORKERS':
-      return link(to('workers', { queue }), 'See the workers');
-    default:
-      return link(to('queues', queue), 'See the queue');
-  }
+          word="replay"
+          queue={queue}
+          choice="all"
+          what={`all letters of ${queue}`}
+          onDone={() => go(href)}
+        />
+      )}
+      <a class="button small" href={href}>
+        {link}
+      </a>
+    </>
+  );
 }

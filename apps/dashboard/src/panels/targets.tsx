@@ -6,7 +6,7 @@ import type { PanelProps } from '../panels.js';
 import { Answered } from '../parts/answered.js';
 import { Empty } from '../parts/notice.js';
 import { Mark, Panel } from '../parts/panel.js';
-import { describeTarget } from '../targets.js';
+import { describeTarget, placeOf } from '../targets.js';
 
 const everyMs = 15_000;
 
@@ -42,9 +42,10 @@ export function TargetsPanel(_props: PanelProps) {
 
 function TargetItem({ row }: { row: AlertRow }) {
   const { title, goal, now } = describeTarget(row);
+  const place = placeOf(row.link);
   return (
     <li title={row.about}>
-      <span>{title}</span>
+      {row.met === false && place !== undefined ? <a href={place}>{title}</a> : <span>{title}</span>}
       <span class="now">{now}</span>
       <span class="goal">{goal}</span>
       {row.met === null ? (

@@ -1,7 +1,7 @@
 // A button that changes something on the server. It shows that it works, then what the server answered; it is not offered to those whose role
 // is not enough, and it asks first where nothing can be undone.
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { may, messageOf } from '../data/api.js';
 import type { Role } from '../data/shapes.js';
 import { Dialog } from './dialog.js';
@@ -34,9 +34,10 @@ export function Action(props: ActionProps) {
         type="button"
         aria-label={props.label}
         aria-busy={busy}
-        disabled={busy || props.disabled || !isAllowed}
+        aria-disabled={busy}
+        disabled={props.disabled || !isAllowed}
         title={isAllowed ? undefined : `Your key may not do this; it takes the role ${needs}.`}
-        onClick={() => (confirm ? setAsking(true) : start())}
+        onClick={() => (confirm && !busy ? setAsking(true) : start())}
       >
         {props.children}
       </button>
@@ -73,7 +74,11 @@ export function Action(props: ActionProps) {
 /** Runs one piece of work at a time and tells how it ended. */
 export function useWork(run: () => Promise<string | undefined>, onDone?: () => void) {
   const [busy, setBusy] = useState(false);
+  const isBusy = useRef(false);
   const work = async (): Promise<void> => {
+    // A button that is busy is not disabled, because a disabled one loses the focus; it does nothing instead.
+    if (isBusy.current) return;
+    isBusy.current = true;
     setBusy(true);
     try {
       const told = await run();
@@ -82,6 +87,7 @@ export function useWork(run: () => Promise<string | undefined>, onDone?: () => v
     } catch (error) {
       say(messageOf(error), 'bad');
     } finally {
+      isBusy.current = false;
       setBusy(false);
     }
   };

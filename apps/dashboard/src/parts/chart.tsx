@@ -22,6 +22,7 @@ export interface ChartProps {
 }
 
 const tableRows = 120;
+const dayMs = 86_400_000;
 
 export function Chart(props: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -47,6 +48,8 @@ export function Chart(props: ChartProps) {
 
   const { times, lines, show } = props;
   const index = pointed ?? times.length - 1;
+  // Of a week, an hour alone does not say when.
+  const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > dayMs;
   const first = Math.max(0, times.length - tableRows);
   return (
     <figure aria-label={props.label}>
@@ -56,7 +59,7 @@ export function Chart(props: ChartProps) {
             {title} {show(values[index] ?? null)}
           </span>
         ))}
-        {!isEmpty && <span class="moment">{clock(times[index] ?? 0)}</span>}
+        {!isEmpty && <span class="moment">{(isLong ? moment : clock)(times[index] ?? 0)}</span>}
       </div>
       {isEmpty ? (
         <div key="empty" class="chart empty">

@@ -1,4 +1,5 @@
-// The browser's own dialog: it keeps the focus inside, closes with Escape, and gives the focus back.
+// The browser's own dialog: it keeps the focus inside, closes with Escape, and gives the focus back to what opened it. A dialog that is taken out
+// of the page while it is open would lose it, so it is closed first.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 
@@ -12,7 +13,15 @@ export function Dialog(props: {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
-    dialog.current?.showModal();
+    const shown = dialog.current!;
+    const opener = document.activeElement;
+    shown.showModal();
+    return () => {
+      shown.close();
+      // What opened it may be gone with what it was about; the page itself is the next best place.
+      const place = opener?.isConnected ? opener : document.getElementById('page');
+      if (place instanceof HTMLElement) place.focus();
+    };
   }, []);
   return (
     <dialog ref={dialog} class={props.narrow ? 'narrow' : ''} aria-labelledby={id} onClose={props.onClose}>

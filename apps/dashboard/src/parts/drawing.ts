@@ -1,6 +1,7 @@
 // How a chart is drawn: uPlot on a canvas, in the colours of the theme. Kept apart, so that a page without a chart does not load it.
 import uPlot from 'uplot';
 import { effect } from '@preact/signals';
+import { tick } from '../format.js';
 import { paint } from '../theme.js';
 import type { ChartProps } from './chart.js';
 
@@ -82,7 +83,7 @@ export function draw(
             grid: { show: false },
             size: 26,
             space: 70,
-            values: (_plot, ticks) => ticks.map(hourAndMinute),
+            values: (_plot, ticks) => ticks.map((seconds) => tick(seconds * 1_000)),
           },
           {
             ...axis,
@@ -136,9 +137,4 @@ function colour(place: HTMLElement, variable: string): string {
   const computed = getComputedStyle(probe).color;
   probe.remove();
   return computed;
-}
-
-function hourAndMinute(seconds: number): string {
-  const at = new Date(seconds * 1_000);
-  return `${String(at.getHours()).padStart(2, '0')}:${String(at.getMinutes()).padStart(2, '0')}`;
 }

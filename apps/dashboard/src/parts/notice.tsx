@@ -4,10 +4,17 @@ import { useState } from 'preact/hooks';
 import { ApiError, messageOf } from '../data/api.js';
 import type { Tone } from './panel.js';
 
-export function Notice(props: { tone?: Tone; actions?: ComponentChildren; children: ComponentChildren }) {
+/** `aside` stands beside what is announced and is not: a text that changes every second would be read out every second. */
+export function Notice(props: {
+  tone?: Tone;
+  actions?: ComponentChildren;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+}) {
   return (
-    <div class={`notice ${props.tone ?? ''}`} role={props.tone === 'bad' ? 'alert' : 'status'}>
-      <div>{props.children}</div>
+    <div class={`notice ${props.tone ?? ''}`}>
+      <div role={props.tone === 'bad' ? 'alert' : 'status'}>{props.children}</div>
+      {props.aside && <div class="soft">{props.aside}</div>}
       {props.actions && <div class="actions">{props.actions}</div>}
     </div>
   );

@@ -1,5 +1,6 @@
-// Work that goes on after its request: how far it is, and the button that stops it.
-import { cancelOperation } from '../data/actions.js';
+// Work that goes on after its request: how far it is, the button that stops it, and the one that lets it go on when it failed.
+import { useEffect, useRef } from 'preact/hooks';
+import { cancelOperation, resumeOperation } from '../data/actions.js';
 import { get } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { Operation } from '../data/shapes.js';
@@ -13,13 +14,25 @@ const everyMs = 1_500;
 const shown = 5;
 const over = ['done', 'cancelled', 'failed'];
 
-export function Operations() {
+/** `round` asks at once when it changes; `onOver` hears that one which was seen at work has ended. */
+export function Operations(props: { round: number; onOver: () => void }) {
   const { data, again } = useAnswer(
     'operations',
     (abort) => get<{ items: Operation[] }>('/v1/operations', { query: { limit: shown }, signal: abort }),
     everyMs,
   );
   const rows = (data?.items ?? []).slice(0, shown);
+  const working = useRef<string[]>([]);
+  useEffect(() => {
+    if (props.round > 0) again();
+  }, [props.round]);
+  useEffect(() => {
+    if (!data) return;
+    const now = rows.filter(({ state }) => !over.includes(state)).map(({ id }) => id);
+    const isOneOver = working.current.some((id) => !now.includes(id));
+    working.current = now;
+    if (isOneOver) props.onOver();
+  }, [data]);
   if (rows.length === 0) return null;
   return (
     <Panel title="Operations" note="the last ones" flush>
@@ -68,16 +81,22 @@ export function Operations() {
             quiet: true,
             tight: true,
             cell: ({ id, state }) =>
-              !over.includes(state) && (
-                <Action
-                  small
-                  tone="danger"
-                  label={`Stop operation ${id}`}
-                  run={() => cancelOperation(id)}
-                  onDone={again}
-                >
-                  Stop
+              state === 'failed' ? (
+                <Action small label={`Resume operation ${id}`} run={() => resumeOperation(id)} onDone={again}>
+                  Resume
                 </Action>
+              ) : (
+                !over.includes(state) && (
+                  <Action
+                    small
+                    tone="danger"
+                    label={`Stop operation ${id}`}
+                    run={() => cancelOperation(id)}
+                    onDone={again}
+                  >
+                    Stop
+                  </Action>
+                )
               ),
           },
         ]}
@@ -94,5 +113,5 @@ function toneOf(state: Operation['state']): Tone {
     cancelled: 'neutral',
     failed: 'bad',
   } as const;
-  return tones[state];
+  return tones[state] ?? 'neutral';
 }

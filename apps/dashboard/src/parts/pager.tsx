@@ -11,6 +11,8 @@ export interface Pages<Item> {
   error: unknown;
   busy: boolean;
   next: string | null;
+  /** Later pages were asked for. */
+  isFurther: boolean;
   scanned: number;
   more: () => void;
   again: () => void;
@@ -47,6 +49,7 @@ export function usePages<Item>(question: string | null, ask: AskPage<Item>, ever
     error: first.error,
     busy: busy || first.busy,
     next,
+    isFurther: rest.length > 0,
     scanned: all.reduce((sum, { scanned = 0 }) => sum + scanned, 0),
     more: () => void load(),
     again: () => {

@@ -1,19 +1,11 @@
 // Which queue? By its name; those that are known are offered.
 import { overview } from '../data/live.js';
+import { Field } from './field.js';
 
 export function QueueField(props: { value: string; set: (name: string) => void; all?: boolean }) {
   const names = overview.value?.queues.map(({ name }) => name) ?? [];
   if (names.length === 0)
-    return (
-      <label class="field">
-        Queue
-        <input
-          value={props.value}
-          placeholder="its name"
-          onChange={(event) => props.set(event.currentTarget.value)}
-        />
-      </label>
-    );
+    return <Field label="Queue" value={props.value} placeholder="its name" settle={props.set} />;
   const isUnknown = props.value !== '' && !names.includes(props.value);
   return (
     <label class="field">

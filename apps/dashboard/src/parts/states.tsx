@@ -22,8 +22,9 @@ const tones: Record<JobState, Tone> = {
   cancelled: 'neutral',
 };
 
+/** A state that came later is shown by its name. */
 export function StateMark({ state }: { state: JobState | undefined }) {
-  return <Mark tone={state ? tones[state] : 'neutral'}>{state ?? 'not known'}</Mark>;
+  return <Mark tone={tones[state as JobState] ?? 'neutral'}>{state ?? 'not known'}</Mark>;
 }
 
 /** A file that is there needs no colour. */

@@ -18,6 +18,11 @@ export function say(text: string, tone: Toast['tone'] = 'ok'): void {
   if (tone === 'ok') window.setTimeout(() => close(id), stayMs);
 }
 
+/** What was said to one person is not for the next. */
+export function unsayAll(): void {
+  toasts.value = [];
+}
+
 function close(id: number): void {
   toasts.value = toasts.value.filter((toast) => toast.id !== id);
 }

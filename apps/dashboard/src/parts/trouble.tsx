@@ -7,9 +7,15 @@ export function Trouble() {
   if (blindFor.value === null) return null;
   const cause = blindFor.value === 'REDIS_UNAVAILABLE' ? 'Redis does not answer' : 'The server cannot answer';
   return (
-    <Notice tone="bad">
-      {cause}. The figures are the last that were known, from <Ago at={lastHeardMs.value} />; this page looks
-      again by itself.
+    <Notice
+      tone="bad"
+      aside={
+        <>
+          From <Ago at={lastHeardMs.value} />.
+        </>
+      }
+    >
+      {cause}. The figures are the last that were known; this page looks again by itself.
     </Notice>
   );
 }

@@ -9,13 +9,16 @@ import { Mark } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { Ago } from '../parts/time.js';
 import { unknown } from '../format.js';
+import { scope } from './scope.js';
 
 const everyMs = 3_000;
 
 export function Deliveries({ hook, onClose }: { hook: Webhook; onClose: () => void }) {
+  const whose = scope(hook.tenant);
   const deliveries = useAnswer(
     `deliveries ${hook.id}`,
-    (abort) => get<Page<Delivery>>(`${at('v1', 'webhooks', hook.id)}/deliveries`, { signal: abort }),
+    (abort) =>
+      get<Page<Delivery>>(`${at('v1', 'webhooks', hook.id)}/deliveries`, { ...whose, signal: abort }),
     everyMs,
   );
   return (

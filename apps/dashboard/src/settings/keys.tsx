@@ -1,19 +1,26 @@
 // Keys: who may come in, how far, and since when; make one, give it another text, take it away.
 import { useState } from 'preact/hooks';
 import { at, call, enterWithFirstKey, get, session } from '../data/api.js';
-import { useAnswer } from '../data/answer.js';
 import type { KeyRow, Page, Role } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
 import { Answered } from '../parts/answered.js';
 import { Field } from '../parts/field.js';
 import { Empty } from '../parts/notice.js';
+import { More, usePages } from '../parts/pager.js';
 import { Mark } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { Ago } from '../parts/time.js';
 import { Draft, MadePanel, type Reveal } from './made.js';
 
 export function Keys() {
-  const keys = useAnswer('keys', (abort) => get<Page<KeyRow>>('/v1/keys', { signal: abort }));
+  const keys = usePages<KeyRow>('keys', (cursor, abort) =>
+    get<Page<KeyRow>>('/v1/keys', { query: { limit: 100, cursor }, ...(abort && { signal: abort }) }),
+  );
+  const foot = keys.next !== null && (
+    <footer>
+      <More pages={keys} what="keys" />
+    </footer>
+  );
   return (
     <MadePanel
       title="Keys"
@@ -23,20 +30,23 @@ export function Keys() {
       draft={(made, close) => <NewKey onMade={made} onClose={close} />}
     >
       {(reveal) => (
-        <Answered answer={keys}>
-          {({ items }) =>
+        <Answered answer={{ ...keys, data: keys.items }}>
+          {(items) =>
             items.length === 0 ? (
               <Empty title="No keys" command="npx sluice keys create ops --for '*' --role admin">
                 A key lets somebody in, as a viewer, an operator or an admin. “New key” makes one, and so does
                 a terminal:
               </Empty>
             ) : (
-              <Table
-                label="Keys"
-                rows={items}
-                keyOf={({ id }) => id}
-                columns={columnsFor(reveal, keys.again)}
-              />
+              <>
+                <Table
+                  label="Keys"
+                  rows={items}
+                  keyOf={({ id }) => id}
+                  columns={columnsFor(reveal, keys.again)}
+                />
+                {foot}
+              </>
             )
           }
         </Answered>

@@ -1,6 +1,7 @@
-// Webhooks: who is told of what; make one, try it, give it another secret, switch it off, delete it.
+// Webhooks: who is told of what; make one, try it, give it another secret, switch it off, delete it. A key of the installation sees those of the
+// whole installation, which are told of alerts, and those of one tenant.
 import { useState } from 'preact/hooks';
-import { at, call, get } from '../data/api.js';
+import { at, call, get, mayChooseTenant, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { Page, Webhook } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
@@ -9,12 +10,35 @@ import { Field } from '../parts/field.js';
 import { Empty } from '../parts/notice.js';
 import { Mark } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
+import { TenantField, chosenTenant } from '../parts/tenantField.js';
 import { Ago } from '../parts/time.js';
 import { Deliveries } from './deliveries.js';
 import { Draft, MadePanel, type Reveal } from './made.js';
+import { everything, scope } from './scope.js';
+
+/** So many pages of a hundred are read; nobody has more webhooks than that. */
+const mostPages = 20;
+
+async function allHooks(tenant: string, abort: AbortSignal): Promise<Webhook[]> {
+  const found: Webhook[] = [];
+  let after: string | null = null;
+  for (let pages = 0; pages < mostPages; pages++) {
+    const { query, ...whose } = scope(tenant);
+    const options = { ...whose, query: { ...query, after }, signal: abort };
+    const page: Page<Webhook> = await get<Page<Webhook>>('/v1/webhooks', options);
+    found.push(...page.items);
+    after = page.next;
+    if (after === null) break;
+  }
+  return found;
+}
 
 export function Webhooks() {
-  const hooks = useAnswer('webhooks', (abort) => get<Page<Webhook>>('/v1/webhooks', { signal: abort }));
+  const tenant = chosenTenant();
+  const scopes = session.value?.installation ? [everything, tenant] : [tenant];
+  const hooks = useAnswer(`webhooks ${scopes.join(' ')}`, async (abort) => ({
+    items: (await Promise.all(scopes.map((whose) => allHooks(whose, abort)))).flat(),
+  }));
   const [shown, setShown] = useState<Webhook | null>(null);
   return (
     <MadePanel
@@ -22,10 +46,15 @@ export function Webhooks() {
       one="webhook"
       secretTitle="The secret that signs"
       onMade={hooks.again}
-      draft={(made, close) => <NewWebhook onMade={made} onClose={close} />}
+      draft={(made, close) => <NewWebhook tenant={tenant} onMade={made} onClose={close} />}
     >
       {(reveal) => (
         <>
+          {mayChooseTenant() && (
+            <div class="body">
+              <TenantField />
+            </div>
+          )}
           <Answered answer={hooks}>
             {({ items }) =>
               items.length === 0 ? (
@@ -53,6 +82,10 @@ export function Webhooks() {
 function columnsFor(reveal: Reveal, show: (hook: Webhook) => void, onDone: () => void): Column<Webhook>[] {
   return [
     { title: 'Address', cell: ({ url }) => <span class="wrap">{url}</span> },
+    {
+      title: 'Of',
+      cell: ({ tenant }) => (tenant === everything ? 'the whole installation' : (tenant ?? '')),
+    },
     {
       title: 'Told of',
       wide: true,
@@ -88,6 +121,7 @@ function HookActions(props: {
 }) {
   const { hook, onDone } = props;
   const path = at('v1', 'webhooks', hook.id);
+  const whose = scope(hook.tenant);
   const isOff = hook.active === false;
   return (
     <span class="row-actions">
@@ -104,7 +138,7 @@ function HookActions(props: {
         needs="admin"
         label={`Test ${hook.url}`}
         run={async () => {
-          await call('POST', `${path}/test`);
+          await call('POST', `${path}/test`, whose);
           return 'On its way; see the deliveries.';
         }}
       >
@@ -120,7 +154,9 @@ function HookActions(props: {
           button: 'Rotate',
         }}
         run={async () => {
-          props.reveal((await call<{ secret: string }>('POST', `${path}/rotate`, { body: {} })).secret);
+          props.reveal(
+            (await call<{ secret: string }>('POST', `${path}/rotate`, { ...whose, body: {} })).secret,
+          );
           return undefined;
         }}
         onDone={onDone}
@@ -132,7 +168,7 @@ function HookActions(props: {
         needs="admin"
         label={`${isOff ? 'On' : 'Off'}: ${hook.url}`}
         run={async () => {
-          await call('PATCH', path, { body: { active: isOff } });
+          await call('PATCH', path, { ...whose, body: { active: isOff } });
           return isOff ? 'It is told again.' : 'It is told nothing any more.';
         }}
         onDone={onDone}
@@ -150,7 +186,7 @@ function HookActions(props: {
           button: 'Delete',
         }}
         run={async () => {
-          await call('DELETE', path);
+          await call('DELETE', path, whose);
           return 'It is deleted.';
         }}
         onDone={onDone}
@@ -161,23 +197,42 @@ function HookActions(props: {
   );
 }
 
-function NewWebhook({ onMade, onClose }: { onMade: Reveal; onClose: () => void }) {
+function NewWebhook(props: { tenant: string; onMade: Reveal; onClose: () => void }) {
+  const own = session.value!;
   const [url, setUrl] = useState('https://');
   const [topics, setTopics] = useState('');
+  const [whose, setWhose] = useState(own.installation ? everything : '');
   const make = async (): Promise<string> => {
     const body = { url, topics: topics.split(/[\s,]+/).filter(Boolean) };
-    return (await call<{ secret: string }>('POST', '/v1/webhooks', { body })).secret;
+    const options = { ...scope(whose === everything ? everything : props.tenant), body };
+    return (await call<{ secret: string }>('POST', '/v1/webhooks', options)).secret;
   };
   return (
-    <Draft title="New webhook" isReady={topics.trim() !== ''} make={make} onMade={onMade} onClose={onClose}>
+    <Draft
+      title="New webhook"
+      isReady={topics.trim() !== ''}
+      make={make}
+      onMade={props.onMade}
+      onClose={props.onClose}
+    >
       <Field label="Address" type="url" value={url} set={setUrl} />
       <Field
         label="Topics"
         value={topics}
         set={setTopics}
-        placeholder="jobs.dead repository.documents.*"
+        placeholder={whose === everything ? 'sluice.alerts.* jobs.dead' : 'jobs.dead repository.documents.*'}
         hint="with spaces between them"
       />
+      {own.installation && (
+        <label class="field">
+          Of
+          <select value={whose} onChange={(event) => setWhose(event.currentTarget.value)}>
+            <option value={everything}>the whole installation</option>
+            <option value="">the tenant {props.tenant || own.tenant}</option>
+          </select>
+          <span class="hint">Alerts belong to the whole installation.</span>
+        </label>
+      )}
     </Draft>
   );
 }
