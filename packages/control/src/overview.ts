@@ -77,7 +77,7 @@ export class OverviewSource {
       records.uploads.countOpen(),
       records.outbox.state(),
     ]);
-    const { dead, retries } = await this.#detailsOf(snapshot.queues);
+    const { dead, retries } = await this.#detailsOf(snapshot);
     const summary = summariseDead(withCounts(dead, snapshot.queues));
     const overview = {
       ...sums,
@@ -90,15 +90,16 @@ export class OverviewSource {
     return { ...overview, attention: attentionOf(overview) };
   }
 
-  async #detailsOf(queues: Snapshot['queues']): Promise<Details> {
+  async #detailsOf({ queues, problem }: Snapshot): Promise<Details> {
     const startedMs = this.#nowMs();
-    if (this.#details && startedMs < this.#details.dueMs) return this.#details.found;
+    // While Redis is away all queues are asked, and fail: whoever looks is told so, not what was known before.
+    if (this.#details && !problem && startedMs < this.#details.dueMs) return this.#details.found;
     const { inspect } = this.#parts;
-    const named = (count: 'dead' | 'delayed') =>
-      queues.filter(({ counts }) => counts[count] > 0).map(({ name }) => name);
+    const having = (count: 'dead' | 'delayed') =>
+      problem ? {} : { queues: queues.filter(({ counts }) => counts[count] > 0).map(({ name }) => name) };
     const [dead, retries] = await Promise.all([
-      inspect.deadSummaries({ queues: named('dead') }),
-      inspect.retrySummary({ queues: named('delayed') }),
+      inspect.deadSummaries(having('dead')),
+      inspect.retrySummary(having('delayed')),
     ]);
     const endedMs = this.#nowMs();
     const restMs = Math.min((endedMs - startedMs) / detailsShare, longestRestMs);

@@ -7,6 +7,7 @@ import { OverviewSource, type OverviewParts } from '../src/overview.js';
 function slowParts(tookMs: number) {
   const clock = { nowMs: 0 };
   const asked: string[][] = [];
+  const trouble: { problem?: { message: string } } = {};
   const counts = { waiting: 0, workers: 1, oldestWaitingMs: 0 };
   const queue = (name: string, dead: number, delayed: number) => ({
     ...{ name, paused: false },
@@ -16,9 +17,10 @@ function slowParts(tookMs: number) {
   const parts = {
     inspect: {
       overview: async () => ({ problems: [], redis: null }),
-      snapshot: async () => ({ queues }),
-      deadSummaries: async ({ queues: names }: { queues: string[] }) => {
-        asked.push(names);
+      snapshot: async () => ({ queues, ...(trouble.problem && { problem: trouble.problem }) }),
+      deadSummaries: async ({ queues: names }: { queues?: string[] }) => {
+        if (trouble.problem) throw new Error(trouble.problem.message);
+        asked.push(names!);
         clock.nowMs += tookMs;
         return [{ queue: 'mail', letters: 1, averageAttempts: 2, sampled: 1, topError: null }];
       },
@@ -33,7 +35,7 @@ function slowParts(tookMs: number) {
     },
   };
   const source = new OverviewSource(parts as unknown as OverviewParts, () => clock.nowMs);
-  return { source, asked, clock, queues };
+  return { source, asked, clock, queues, trouble };
 }
 
 test('only queues that have letters or jobs for later are asked about them', async () => {
@@ -57,4 +59,12 @@ test('questions that take long are asked more rarely, while counts stay fresh', 
   clock.nowMs += 2_001;
   await source.latest();
   assert.equal(asked.length, 4);
+});
+
+test('while Redis is away the overview says so, whatever was found before', async () => {
+  const { source, clock, trouble } = slowParts(200);
+  await source.latest();
+  trouble.problem = { message: 'Redis does not answer' };
+  clock.nowMs += 2_001;
+  await assert.rejects(source.latest(), /Redis does not answer/);
 });
