@@ -1,6 +1,7 @@
 // One random schedule: a few processes with a cache each read, change and invalidate a few values, and everything that can happen
 // between any two steps happens at random: replies get lost, commands arrive late, loaders are slow, fail or die with their process,
-// what was read takes its time to be opened, values are set by hand, leases end, groups are swept, values, generations and indexes are evicted, notices come late or not at all, clocks go on.
+// what was read takes its time to be opened, values are set by hand, leases end, groups are swept, values, generations and indexes are
+// evicted, notices come late or not at all, clocks go on.
 //
 // The model is a number per value. A change commits the next version and then invalidates; when the invalidation says `applied`,
 // that version becomes the floor: whoever asks from then on must not get an older one, from Redis or from a load. Copies in another
@@ -150,7 +151,7 @@ export class Schedule {
       [2, `${process.id} reads all`, () => this.#readAll(process)],
       [4, `${process.id} changes ${key}`, () => this.#change(process, key)],
       [1, `${process.id} sets ${key}`, () => this.#set(process, key)],
-      [2, `${process.id} has copies, changes ${key} and reads it`, () => this.#changeAndRead(process, key)],
+      [1, `${process.id} has copies, changes ${key} and reads it`, () => this.#changeAndRead(process, key)],
       [4, 'everything flows', () => this.#flow()],
       [2 * storm, `${process.id} waits 60 ms`, () => process.clock.advance(60)],
       [1, `${process.id} recovers`, () => this.#recover(process)],
