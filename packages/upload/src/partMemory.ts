@@ -3,16 +3,28 @@
 // which hold theirs for long, keep nobody waiting.
 //
 // Places come in a few sizes, each twice the one before, and are used again: memory of this size that comes and goes would
-// leave holes in the process for as long as it lives.
+// leave holes in the process for as long as it lives. When none has come back for a while, those that are free are let go.
+import { collectAll } from './youngHeap.js';
 
 const smallestPlaceBytes = 1_048_576;
+const defaultRestMs = 3_000;
 
 export class PartMemory {
   readonly #free = new Map<number, Buffer[]>();
+  readonly #totalBytes: number;
+  readonly #restMs: number;
   #leftBytes: number;
+  #rest: NodeJS.Timeout | undefined;
 
-  constructor(totalBytes: number) {
+  constructor(totalBytes: number, restMs = defaultRestMs) {
+    this.#totalBytes = totalBytes;
     this.#leftBytes = totalBytes;
+    this.#restMs = restMs;
+  }
+
+  /** In use, or kept for the next one. */
+  get heldBytes(): number {
+    return this.#totalBytes - this.#leftBytes;
   }
 
   /** A place for so many bytes, or undefined. */
@@ -31,6 +43,14 @@ export class PartMemory {
     const places = this.#free.get(place.length);
     if (places) places.push(place);
     else this.#free.set(place.length, [place]);
+    if (this.#rest) this.#rest.refresh();
+    else this.#rest = setTimeout(() => this.#letGoOfAll(), this.#restMs).unref();
+  }
+
+  #letGoOfAll(): void {
+    for (const [size, places] of this.#free) this.#leftBytes += size * places.length;
+    this.#free.clear();
+    collectAll();
   }
 
   /** Places of other sizes that nobody uses make room. */

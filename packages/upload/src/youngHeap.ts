@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm';
 /** Well below what makes V8 collect everything, and enough for a sweep to be worth it. */
 const sweepEveryBytes = 8 * 1_048_576;
 
-type Collect = (options: { type: 'minor' }) => void;
+type Collect = (options: { type: 'minor' | 'major' }) => void;
 
 let passedBytes = 0;
 let collect: Collect | undefined;
@@ -20,6 +20,12 @@ export function bytesPassed(bytes: number): void {
   passedBytes = 0;
   collect ??= findCollect();
   collect({ type: 'minor' });
+}
+
+/** Many megabytes were let go of in a quiet moment. Left alone, V8 would keep them until it is busy again. */
+export function collectAll(): void {
+  collect ??= findCollect();
+  collect({ type: 'major' });
 }
 
 /** V8 shows its collector to contexts that are made after the flag was set, and to nobody else. */
