@@ -48,9 +48,11 @@ export class PartMemory {
   }
 
   #letGoOfAll(): void {
+    const before = this.#leftBytes;
     for (const [size, places] of this.#free) this.#leftBytes += size * places.length;
     this.#free.clear();
-    collectAll();
+    // When all of them are in use there is nothing to collect.
+    if (this.#leftBytes > before) collectAll();
   }
 
   /** Places of other sizes that nobody uses make room. */

@@ -1,7 +1,8 @@
 // Bodies and the garbage collector. Every read of a socket makes a buffer of 64 KiB outside V8's heap, with a tiny object inside that
 // owns it. Thousands of them are little work for V8, so it sees no reason to sweep its young objects; but the memory behind them
 // adds up, and at 64 MiB it answers with a collection of the whole heap. That cost a third of all processor time of a large upload.
-// A sweep of the young objects, which is what these need, takes a millisecond; here it is asked for as bytes come by.
+// A sweep of the young objects, which is what these need, takes a millisecond; here it is asked for as bytes come by. The whole heap is
+// collected on request only after much memory was let go on purpose (`partMemory.ts`).
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
