@@ -35,6 +35,7 @@ import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
 import { queueFigures } from './queueFigures.js';
+import type { Stop } from './parts.js';
 import { secretOf } from './secret.js';
 import { WebhookService } from './webhookService.js';
 
@@ -62,7 +63,6 @@ export interface FileService {
   hasKeys(): boolean;
   /** What the HTTP interface needs, if this process answers it. */
   readonly rest: FilesInterface | undefined;
-  stop(deadlineMs: number): Promise<void>;
 }
 
 export interface FileServiceOptions {
@@ -75,16 +75,21 @@ export interface FileServiceOptions {
   logger: Logger;
 }
 
-export async function startFileService(options: FileServiceOptions): Promise<FileService> {
+/** What has been started is in `stops`, also when the start fails half-way. */
+export async function startFileService(options: FileServiceOptions, stops: Stop[]): Promise<FileService> {
   const { config, redisUrl, chunksRedisUrl, databaseUrl, version, logger } = options;
   const hooks = await loadHooks(config.uploadHooksFile);
   const cache = new Cache({ redis: options.cacheRedisUrl ?? redisUrl, queueRedis: redisUrl, logger });
+  stops.push(() => cache.close());
   await cache.start();
   const onChange = invalidating(cache, logger);
   const records = await openRecords({ url: databaseUrl, logger, onChange });
+  stops.push(() => records.close());
   // Before anything begins to work: a server that nobody may use, or everybody, does not start.
   const access = await startAccess(config, records, logger);
+  stops.push(() => access.stop());
   const stores = new Stores(config);
+  stops.push(() => stores.close());
   const uploads = new Uploads({
     redis: redisUrl,
     ...(chunksRedisUrl !== undefined && { chunksRedis: chunksRedisUrl }),
@@ -104,10 +109,12 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
       leaseMs: config.leaseMs,
     },
   });
+  stops.push((deadlineMs) => uploads.stop(deadlineMs));
   await makeFirstDrives(config, records, stores.defaultBucket);
   await uploads.start();
   const secret = secretOf(config);
   const webhooks = new WebhookService({ config, redisUrl, records, secret, logger });
+  stops.push((deadlineMs) => webhooks.stop(deadlineMs));
   await webhooks.start();
   const inspect = new Inspect({
     redis: redisUrl,
@@ -115,15 +122,19 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
     cache: { redis: options.cacheRedisUrl ?? redisUrl },
     logger,
   });
+  stops.push(() => inspect.close());
   await inspect.start();
   const alerts = await startAlerts({ config, redisUrl, inspect, webhooks: webhooks.webhooks, logger });
+  stops.push((deadlineMs) => alerts.stop(deadlineMs));
   const relay = config.roles.has('relay')
     ? startRelay(redisUrl, records, cache, webhooks, logger)
     : undefined;
+  if (relay) stops.push((deadlineMs) => relay.stop(deadlineMs));
   const isApi = config.roles.has('api');
   const control = isApi
     ? await openControlRoom({ redisUrl, inspect, cache, records, uploads, logger })
     : undefined;
+  if (control) stops.push((deadlineMs) => control.stop(deadlineMs));
   const restOptions: RestOptions | undefined = isApi
     ? {
         uploads,
@@ -168,18 +179,6 @@ export async function startFileService(options: FileServiceOptions): Promise<Fil
         uploads.endWaits();
         endStreams(server);
       },
-    },
-    stop: async (deadlineMs) => {
-      await relay?.stop(deadlineMs);
-      await control?.stop(deadlineMs);
-      await alerts.stop(deadlineMs);
-      await inspect.close();
-      await webhooks.stop(deadlineMs);
-      await uploads.stop(deadlineMs);
-      stores.close();
-      await access.stop();
-      await records.close();
-      cache.close();
     },
   };
 }

@@ -56,9 +56,8 @@ export async function startParts(config: Config, stops: Stop[]): Promise<void> {
     String(await link.call('INFO', [], { deadlineMs: INFO_DEADLINE_MS }));
   // A worker of queues starts twice as fast without the libraries for files.
   const files = await loading?.then(({ startFileService }) =>
-    startFileService({ config, ...urls, databaseUrl: urls.databaseUrl!, version: VERSION, logger }),
+    startFileService({ config, ...urls, databaseUrl: urls.databaseUrl!, version: VERSION, logger }, stops),
   );
-  if (files) stops.push((deadlineMs) => files.stop(deadlineMs));
   const host = new WorkerHost({
     redisUrl: url,
     work,

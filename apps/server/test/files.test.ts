@@ -173,11 +173,14 @@ test('hooks from a file say what is accepted, and hear what was completed; a fil
   assert.match(String(failure), /neither a function beforeAccept nor afterComplete/);
 });
 
-test('without keys the server refuses to listen where others can reach it', async () => {
-  const failure = await startServer(newDataDir(), { ...ALL, SLUICE_HOST: '0.0.0.0' }).catch(
+test('without keys the server refuses to listen where others can reach it, and leaves nothing running', async () => {
+  const dataDir = newDataDir();
+  const failure = await startServer(dataDir, { ...ALL, SLUICE_HOST: '0.0.0.0' }).catch(
     (error: unknown) => error,
   );
-  assert.match(String(failure), /SLUICE_KEYS/);
+  assert.match((failure as Error).message, /^sluice: .*SLUICE_KEYS.*\n$/);
+  for (const own of ['redis', 'chunks', 'cache', 'postgres/data'])
+    assert.deepEqual(await processesIn(join(dataDir, own)), [], own);
 });
 
 test('with keys every tenant has its own drive, and nobody gets in without one', async () => {
