@@ -7,7 +7,7 @@ import { isNegative } from './envelope.js';
 import { explain, type Explanation } from './explain.js';
 import { Flights } from './flights.js';
 import type { CountedFamily } from './published.js';
-import { Lookup, type Found, type Place } from './lookup.js';
+import { Lookups, type Found, type Place } from './lookup.js';
 import { FamilyCounts, summarise, type FamilyStatistics } from './statistics.js';
 
 /** So many keys are read and loaded at once, when a family is warmed. */
@@ -24,13 +24,15 @@ export class CacheFamily<K, V> {
   readonly family: Family<K, V>;
   readonly #engine: Engine;
   readonly #counts = new FamilyCounts();
+  readonly #lookups: Lookups<K>;
   readonly #flights: Flights<K>;
 
   /** @internal Made by `Cache.open`. */
   constructor(engine: Engine, family: Family<K, V>) {
     this.#engine = engine;
     this.family = family;
-    this.#flights = new Flights(engine, family, this.#counts);
+    this.#lookups = new Lookups(engine, family, this.#counts);
+    this.#flights = new Flights(engine, family, this.#counts, this.#lookups);
   }
 
   get name(): string {
@@ -53,26 +55,25 @@ export class CacheFamily<K, V> {
   /** The values in the order of the keys: one MGET, and one call of the batch loader for what is missing. */
   async getMany(keys: readonly K[]): Promise<V[]> {
     const values: unknown[] = [];
-    const places: { place: Place<K>; index: number }[] = [];
+    const places: Place<K>[] = [];
+    const indexes: number[] = [];
     for (let index = 0; index < keys.length; index++) {
       const key = keys[index]!;
       const name = valueName(this.family, key);
       const copy = this.family.nearMs > 0 ? this.#engine.near.find(name) : undefined;
       if (copy === undefined) {
-        places.push({ place: { name, key, groups: this.#groupsOf(key) }, index });
+        places.push({ name, key, groups: this.#groupsOf(key) });
+        indexes.push(index);
       } else {
         this.#counts.nearHits += 1;
         values[index] = copy.value;
       }
     }
     if (places.length > 0) {
-      const { values: fetched } = await this.#fetchAll(
-        places.map(({ place }) => place),
-        (error) => {
-          throw error;
-        },
-      );
-      for (const [i, { index }] of places.entries()) values[index] = fetched[i];
+      const { values: fetched } = await this.#fetchAll(places, (error) => {
+        throw error;
+      });
+      for (let i = 0; i < indexes.length; i++) values[indexes[i]!] = fetched[i];
     }
     return values as V[];
   }
@@ -157,7 +158,7 @@ export class CacheFamily<K, V> {
           .obtain(place, began, found.kind === 'aged', isInside)
           .then(resolve as (value: unknown) => void, reject);
       };
-      this.#look(place, done);
+      this.#lookups.look(place, done);
     });
   }
 
@@ -168,10 +169,11 @@ export class CacheFamily<K, V> {
   ): Promise<{ values: unknown[]; missing: number }> {
     const began = this.#engine.order.next();
     const { isInside } = this.#engine.gate;
-    const found = await this.#lookAll(places);
+    const found = await this.#lookups.lookAll(places);
     const values: unknown[] = [];
     const missing: { place: Place<K>; index: number; kind: Found['kind'] }[] = [];
-    for (const [index, place] of places.entries()) {
+    for (let index = 0; index < places.length; index++) {
+      const place = places[index]!;
       const one = found[index]!;
       if (this.#isServed(place, one)) values[index] = one.envelope.v;
       else missing.push({ place, index, kind: one.kind });
@@ -195,24 +197,6 @@ export class CacheFamily<K, V> {
       await Promise.all(obtained);
     }
     return { values, missing: missing.length };
-  }
-
-  #lookAll(places: readonly Place<K>[]): Promise<Found[]> {
-    return new Promise((resolve) => {
-      const found: Found[] = [];
-      let left = places.length;
-      for (const [index, place] of places.entries()) {
-        this.#look(place, (one) => {
-          found[index] = one;
-          left -= 1;
-          if (left === 0) resolve(found);
-        });
-      }
-    });
-  }
-
-  #look(place: Place<K>, done: (found: Found) => void): void {
-    new Lookup(this.#engine, this.family, this.#counts, place, done).start();
   }
 
   /** Counts what was found, and begins a refresh where one is due. What was not found is counted when it is obtained. */

@@ -18,7 +18,7 @@ import { packEnvelope, writeEnvelope, type Envelope } from './envelope.js';
 import { cacheErrors } from './errors.js';
 import { deepFreeze } from './freeze.js';
 import { Entry } from './gate.js';
-import { Lookup, type Found, type Place } from './lookup.js';
+import type { Found, Lookups, Place } from './lookup.js';
 import { scripts } from './scripts.js';
 import type { FamilyCounts } from './statistics.js';
 import { makeToken } from './token.js';
@@ -69,12 +69,14 @@ export class Flights<K> {
   readonly #engine: Engine;
   readonly #family: Family<K, unknown>;
   readonly #counts: FamilyCounts;
+  readonly #lookups: Lookups<K>;
   readonly #open = new Map<string, Flight<K>>();
 
-  constructor(engine: Engine, family: Family<K, unknown>, counts: FamilyCounts) {
+  constructor(engine: Engine, family: Family<K, unknown>, counts: FamilyCounts, lookups: Lookups<K>) {
     this.#engine = engine;
     this.#family = family;
     this.#counts = counts;
+    this.#lookups = lookups;
   }
 
   isUnderWay(name: string): boolean {
@@ -132,8 +134,7 @@ export class Flights<K> {
 
   look(place: Place<K>): Promise<{ found: Found; sentAs: number }> {
     return new Promise((resolve) => {
-      const done = (found: Found, sentAs: number) => resolve({ found, sentAs });
-      new Lookup(this.#engine, this.#family, this.#counts, place, done).start();
+      this.#lookups.look(place, (found, sentAs) => resolve({ found, sentAs }));
     });
   }
 
