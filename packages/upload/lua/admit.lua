@@ -1,13 +1,15 @@
 #!lua
 -- admit.lua: may so many bytes come into the chunks Redis for this upload? They are paid for here, before the first one is
 -- sent. An upload first reserves room for one part. Bytes of its lowest unfinished part always find room there: what lies
--- further ahead may only use what that part does not need. A chunk that is known by its name is not paid for: what is known of it
--- is the answer.
+-- further ahead may only use what that part does not need. An upload that has begun and was quiet for so long that others got its
+-- room sends the bytes of that part to the store instead, where its others are. A chunk that is known by its name is not paid for:
+-- what is known of it is the answer.
 -- KEYS state HASH, parts HASH, fill HASH, attempts HASH, budget HASH
 -- KEYS chunks HASH, held ZSET, window HASH, progress STREAM, attention ZSET
 -- ARGV id, name, attempt, offset, bytes, price, frames, budgetBytes, uploadBytes, attemptMs
 -- Returns 'OK' (also when this attempt has paid before), 'WAIT' (the lowest part will have room soon), 'FULL' (no room for another
--- upload), 'BUSY' (no room for what lies so far ahead), 'ENDED' or 'GONE'; or {'KNOWN', record of the chunk}
+-- upload), 'STAGE' (no room here, but the bytes are wanted), 'BUSY' (no room for what lies so far ahead), 'ENDED' or 'GONE'; or
+-- {'KNOWN', record of the chunk}
 local upload = read_state()
 if not upload then return 'GONE' end
 local record = name ~= '' and redis.call('HGET', chunks, name)
@@ -42,9 +44,11 @@ end
 redis.call('HSET', state, 'low_part', text(low), 'low_start', text(start))
 
 local before = tonumber(upload.reserved)
-if before == 0 and not room_for(math.max(need, tonumber(upload.part_charge))) then return 'FULL' end
-local paid = tonumber(upload.charged)
 local isLow = offset ~= '' and tonumber(offset) < start + math.max(size, 0)
+if before == 0 and not room_for(math.max(need, tonumber(upload.part_charge))) then
+  return isLow and upload.first_chunk_at and 'STAGE' or 'FULL'
+end
+local paid = tonumber(upload.charged)
 local missing = 0
 if not isLow then
   local there = tonumber(redis.call('HGET', fill, text(low)) or '0')

@@ -2,7 +2,8 @@
 -- commit.lua: a chunk counts from here on. Its bytes are already where they belong: in frames (then they are held until their part
 -- is written) or in the store (then whole parts are recorded). The same bytes again are a success, others a conflict.
 --
--- `pieces` is a JSON list: ["f", offset, length, attempt, frame bytes] or ["p", part, offset, length, etag, crc64, key].
+-- `pieces` is a JSON list: ["f", offset, length, attempt, frame bytes] or ["p", part, offset, length, etag, crc64, key]. Bytes for which
+-- there was no room are in a staging object: ["f", offset, length, "*" and its key, 0].
 -- A numbered chunk without a fixed chunk size has offset '': it takes its place when all before it have theirs, and waits in
 -- `window` until then.
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
@@ -18,11 +19,16 @@ local function answer(word, ready)
   return { word, upload.received_bytes, upload.stored_bytes, all and '1' or '', unpack(ready or {}) }
 end
 
+local function is_staged(piece)
+  return piece[1] == 'f' and piece[4]:sub(1, 1) == '*'
+end
+
 -- Whether this very piece has been committed: then the first answer got lost.
 local function is_committed(piece)
   if piece[1] == 'p' then
     return redis.call('HGET', parts, text(piece[2])) == table.concat({ text(piece[4]), piece[6], piece[5], piece[7] }, ' ')
   end
+  if is_staged(piece) then return redis.call('HEXISTS', attempts, piece[4] .. ':refs') == 1 end
   local paid = redis.call('HGET', attempts, piece[4])
   return piece[3] == 0 or (paid and paid:match('^%d+ 0 ') ~= nil)
 end
@@ -106,7 +112,10 @@ if last == '1' and offset_unknown then
   end
 end
 for _, piece in ipairs(list) do
-  if piece[1] == 'f' and piece[3] > 0 and redis.call('HEXISTS', attempts, piece[4]) == 0 then return answer('UNPAID') end
+  -- What waits for its predecessors waits in Redis.
+  local isPaid = piece[1] == 'p' or piece[3] == 0
+  if not isPaid and is_staged(piece) then isPaid = not waits end
+  if not isPaid and redis.call('HEXISTS', attempts, piece[4]) == 0 then return answer('UNPAID') end
 end
 
 local now = now_ms()

@@ -36,7 +36,9 @@ export function piecesOf(
   lostAt: number | undefined,
 ): (Piece & { admitAt?: number })[] {
   const { offset, number, length } = chunk;
-  if (offset !== undefined) return cut(state, { ...chunk, offset });
+  // What begins with the lowest missing bytes is not refused for what follows them.
+  if (offset !== undefined)
+    return cut(state, { ...chunk, offset }).map((piece) => ({ ...piece, admitAt: offset }));
   const admitAt = lostAt ?? (number === state.nextChunk ? state.nextOffset : undefined);
   return [{ offset: -1, length, part: -1, whole: false, ...(admitAt !== undefined && { admitAt }) }];
 }

@@ -12,11 +12,12 @@ import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
 import { partitionOf } from './keys.js';
 import { hex } from './receive.js';
-import { readParts, type State } from './state.js';
+import { stagingKey } from './spill.js';
+import { readExtents, readParts, type State } from './state.js';
 import { ask } from './work.js';
 
-/** How long the lowest bytes of an upload may have to wait for room; they are not refused. */
-const lowestWaitMs = 60_000;
+/** How long the lowest bytes of an upload wait for room in Redis before they are staged; they are not refused. */
+const lowestWaitMs = 10_000;
 const waitPauseMs = 50;
 const askForRoomMs = 500;
 const retryAfterS = 2;
@@ -24,7 +25,7 @@ const drainBytes = 65_536;
 
 /** As commit.lua wants it. */
 export type Placed =
-  | ['f', offset: number | '', length: number, attempt: string, frameBytes: number]
+  | ['f', offset: number | '', length: number, source: string, frameBytes: number]
   | ['p', part: number, offset: number, length: number, etag: string, crc64: string, key: string];
 
 export interface Placing {
@@ -37,7 +38,17 @@ export interface Placing {
   wholeFrames?: () => { placed: Placed; crc64: bigint; bytes: number } | undefined;
 }
 
-/** A piece, and for one that learns its place only when it is committed, where it will probably be. */
+/** What has come of a piece, and how much of it is in Redis as whole frames. */
+interface Arrived {
+  crc64: bigint;
+  frames: number;
+  framesCrc64: bigint;
+}
+
+/** Whether bytes are paid for, known already, or to be staged because there is no room for them. */
+type Admission = { word: 'OK' | 'STAGE' } | { word: 'KNOWN'; record: string };
+
+/** A piece, and where the chunk begins that it is of, or probably will when it is committed. */
 type BufferedPiece = Piece & { admitAt?: number };
 
 export class Placement {
@@ -49,7 +60,9 @@ export class Placement {
   readonly #attempts = new Map<string, number>();
   /** The attempts of pieces that have been admitted. */
   readonly #admitted = new Map<Piece, string>();
-  /** Objects that hold a whole file, each under a key of its own. */
+  /** Those of them for which there is no room in Redis. */
+  readonly #staged = new Set<Piece>();
+  /** Objects that hold a whole file or a staged piece, each under a key of its own. */
   readonly #objects = new Set<string>();
 
   constructor(engine: Engine, state: State, body: BodyReader) {
@@ -62,13 +75,15 @@ export class Placement {
   /** Makes room for a piece that will be buffered, unless its chunk is known: then returns what is known of it. */
   async admit(piece: BufferedPiece, name: string): Promise<string | undefined> {
     const attempt = newAttempt();
-    const record = await this.#admit(piece, attempt, name);
-    if (record === undefined) this.#admitted.set(piece, attempt);
-    return record;
+    const admission = await this.#admit(piece, attempt, name);
+    if (admission.word === 'KNOWN') return admission.record;
+    this.#admitted.set(piece, attempt);
+    if (admission.word === 'STAGE') this.#staged.add(piece);
+    return undefined;
   }
 
   async place(piece: BufferedPiece): Promise<Placing> {
-    if (!piece.whole) return this.#toFrames(piece);
+    if (!piece.whole) return this.#toBuffer(piece);
     const placing = await this.#toStore(piece);
     const placed = placing.placed.catch((error: unknown) =>
       forgetMultipart(this.#engine, this.#state, error),
@@ -85,7 +100,7 @@ export class Placement {
     const { frames } = this.#engine;
     const { id } = this.#state;
     for (const piece of placed) {
-      if (piece[0] === 'p') this.#objects.delete(piece[6]);
+      this.#objects.delete(piece[0] === 'p' ? piece[6] : piece[3].slice(1));
       const count = piece[0] === 'f' ? this.#attempts.get(piece[3]) : undefined;
       if (piece[0] === 'p' || count === undefined) continue;
       this.#attempts.delete(piece[3]);
@@ -105,8 +120,12 @@ export class Placement {
       else await this.#engine.frames.drop(id, attempt, count);
     });
     const objects = [...this.#objects].map(async (key) => {
-      const parts = await readParts(this.#engine, id);
-      if (!parts.some((part) => part.key === key)) await this.#store.delete(key);
+      const [parts, extents] = await Promise.all([
+        readParts(this.#engine, id),
+        readExtents(this.#engine, id),
+      ]);
+      const counts = parts.some((part) => part.key === key) || extents.some(({ staged }) => staged === key);
+      if (!counts) await this.#store.delete(key);
     });
     this.#attempts.clear();
     this.#objects.clear();
@@ -184,42 +203,17 @@ export class Placement {
     return { read, sent, crc64: () => crc64 };
   }
 
-  async #toFrames(piece: BufferedPiece): Promise<Placing> {
-    const { offset, length } = piece;
-    const admitted = this.#admitted.get(piece);
-    const attempt = admitted ?? newAttempt();
-    const { frames, settings } = this.#engine;
-    const { id } = this.#state;
-    let crc64 = 0n;
-    const there = { frames: 0, crc64: 0n };
-    const placedAs = (bytes: number): Placed => ['f', offset < 0 ? '' : offset, bytes, attempt, frameBytes];
+  #toBuffer(piece: BufferedPiece): Placing {
+    const { length } = piece;
+    const arrived: Arrived = { crc64: 0n, frames: 0, framesCrc64: 0n };
     const placing = async (): Promise<Placed> => {
-      if (length > 0 && admitted === undefined) await this.#admit(piece, attempt, '');
-      // A body may take as long as it likes.
-      const extending = setInterval(() => {
-        void Promise.allSettled([
-          frames.keep(id, attempt, there.frames, false),
-          runScript(this.#engine, 'extend', id, { attempt, attemptMs: settings.attemptMs }),
-        ]);
-      }, settings.attemptMs / 3).unref();
-      let sending: Promise<void> = Promise.resolve();
-      try {
-        for (let at = 0, number = 0; at < length; number++) {
-          const frame = await this.#body.take(Math.min(frameBytes, length - at));
-          crc64 = crcOf(frame, crc64);
-          await sending;
-          const soFar = { frames: number + 1, crc64 };
-          sending = frames.put(id, attempt, number, frame).then(() => void Object.assign(there, soFar));
-          sending.catch(() => {});
-          at += frame.length;
-        }
-      } finally {
-        clearInterval(extending);
-        await sending.catch(() => {});
-      }
-      await sending;
-      failPoint('receive.framed');
-      return placedAs(length);
+      if (length > 0 && !this.#admitted.has(piece)) await this.admit(piece, '');
+      const attempt = this.#admitted.get(piece) ?? newAttempt();
+      const placed = await (this.#staged.has(piece)
+        ? this.#toStaging(piece, arrived)
+        : this.#toFrames(piece, attempt, arrived));
+      failPoint('receive.buffered');
+      return placed;
     };
     const placed = placing();
     placed.catch(() => {});
@@ -229,16 +223,65 @@ export class Placement {
         () => {},
       ),
       placed,
-      crc64: () => crc64,
+      crc64: () => arrived.crc64,
       wholeFrames: () => {
-        const bytes = Math.min(length, there.frames * frameBytes);
-        return bytes > 0 ? { placed: placedAs(bytes), crc64: there.crc64, bytes } : undefined;
+        const bytes = Math.min(length, arrived.frames * frameBytes);
+        const attempt = this.#admitted.get(piece)!;
+        return bytes > 0
+          ? { placed: buffered(piece, bytes, attempt, frameBytes), crc64: arrived.framesCrc64, bytes }
+          : undefined;
       },
     };
   }
 
+  async #toFrames(piece: Piece, attempt: string, arrived: Arrived): Promise<Placed> {
+    const { frames, settings } = this.#engine;
+    const { id } = this.#state;
+    const { length } = piece;
+    // A body may take as long as it likes.
+    const extending = setInterval(() => {
+      void Promise.allSettled([
+        frames.keep(id, attempt, arrived.frames, false),
+        runScript(this.#engine, 'extend', id, { attempt, attemptMs: settings.attemptMs }),
+      ]);
+    }, settings.attemptMs / 3).unref();
+    let sending: Promise<void> = Promise.resolve();
+    try {
+      for (let at = 0, number = 0; at < length; number++) {
+        const frame = await this.#body.take(Math.min(frameBytes, length - at));
+        const crc64 = crcOf(frame, arrived.crc64);
+        arrived.crc64 = crc64;
+        await sending;
+        const soFar = { frames: number + 1, framesCrc64: crc64 };
+        sending = frames.put(id, attempt, number, frame).then(() => void Object.assign(arrived, soFar));
+        sending.catch(() => {});
+        at += frame.length;
+      }
+    } finally {
+      clearInterval(extending);
+      await sending.catch(() => {});
+    }
+    await sending;
+    return buffered(piece, length, attempt, frameBytes);
+  }
+
+  /** Redis has no room: the bytes go where those of quiet uploads go, and are put together with the rest of their part from there. */
+  async #toStaging(piece: Piece, arrived: Arrived): Promise<Placed> {
+    const { offset, length } = piece;
+    const key = stagingKey(this.#state, Math.max(offset, 0));
+    this.#objects.add(key);
+    const send = (body: Body, crc64?: bigint): Promise<{ etag: string; crc64?: bigint }> =>
+      this.#store.put(key, body, { ...(crc64 !== undefined && { crc64 }) });
+    const place = this.#engine.partMemory.take(length);
+    const { sent, crc64 } = place ? this.#fromMemory(place, length, send) : this.#asStream(length, send);
+    await sent;
+    arrived.crc64 = crc64();
+    this.#engine.metrics.spilled(length);
+    return buffered(piece, length, `*${key}`, 0);
+  }
+
   /** Pays for the bytes before the first one is sent. */
-  async #admit(piece: BufferedPiece, attempt: string, name: string): Promise<string | undefined> {
+  async #admit(piece: BufferedPiece, attempt: string, name: string): Promise<Admission> {
     const { length, admitAt: offset = piece.offset } = piece;
     const { settings } = this.#engine;
     const { id } = this.#state;
@@ -253,7 +296,7 @@ export class Placement {
     let record: string | undefined;
     const askForRoom = async (): Promise<boolean> => {
       [word, record] = await runScript(this.#engine, 'admit', id, { ...args, ...limits });
-      return word !== 'FULL';
+      return word !== 'FULL' && word !== 'STAGE';
     };
     const began = performance.now();
     for (let askedMs = began; ;) {
@@ -261,12 +304,14 @@ export class Placement {
         await this.#engine.roomLines.wait(partitionOf(id) ?? 0, askForRoom, () => this.#body.isBroken);
       if (word === 'OK') {
         this.#attempts.set(attempt, frames);
-        return undefined;
+        return { word };
       }
-      if (word === 'KNOWN') return record;
+      if (word === 'KNOWN') return { word, record: record! };
       if (word === 'GONE') throw uploadErrors.UPLOAD_NOT_FOUND({ id });
       if (word === 'ENDED') throw uploadErrors.UPLOAD_ENDED({ id, state: 'ended' });
-      if (word === 'BUSY' || word === 'FULL' || performance.now() > began + lowestWaitMs) {
+      const isLate = performance.now() > began + lowestWaitMs;
+      if (word === 'STAGE' || (word === 'WAIT' && isLate)) return { word: 'STAGE' };
+      if (word === 'BUSY' || word === 'FULL') {
         this.#engine.metrics.refusedForRoom();
         throw uploadErrors.BUDGET_EXHAUSTED({ retryAfterS });
       }
@@ -278,6 +323,10 @@ export class Placement {
       await pause(waitPauseMs);
     }
   }
+}
+
+function buffered({ offset }: Piece, bytes: number, source: string, frame: number): Placed {
+  return ['f', offset < 0 ? '' : offset, bytes, source, frame];
 }
 
 function newAttempt(): string {

@@ -101,18 +101,19 @@ async function take(
   const known = isBuffered
     ? decodeKnown(await placement.admit(only, chunk.name))
     : await knownChunk(engine, state.id, chunk.name);
-  if (known && 'crc64' in known) {
+  // Under the name of a range without a digest its first piece is known.
+  if (known && 'crc64' in known && (!countsByPieces || known.length === length)) {
     const crc64 = await crcOfBody(body, chunk.length);
     declared?.verify(crc64);
     return compare(engine, state, chunk, known, crc64);
   }
   if (state.status === 'COMPLETING') return replay(state);
   const pieces = isBuffered && !known ? [only] : piecesOf(state, chunk, known?.lostAt);
-  await refuseStored(engine, state, chunk, pieces);
   if (countsByPieces && pieces.length > 0) {
     const small = inBufferable(pieces, engine.settings.preferredPartBytes);
     return takeEach(engine, state, chunk, small, body, placement, passage);
   }
+  await refuseStored(engine, state, chunk, pieces);
 
   const placed: Placed[] = [];
   let crc64 = 0n;
@@ -141,7 +142,8 @@ async function takeEach(
   const receipts: Receipt[] = [];
   let failure: Error | undefined;
   const end = chunk.offset! + chunk.length;
-  for (const piece of pieces) {
+  const left = [...pieces];
+  for (let piece = left.shift(); piece; piece = left.shift()) {
     const own: Chunk = {
       name: `@${piece.offset}`,
       number: undefined,
@@ -151,12 +153,18 @@ async function takeEach(
     };
     const known = await knownChunk(engine, state.id, own.name);
     if (known && 'crc64' in known) {
-      receipts.push(await compare(engine, state, own, known, await crcOfBody(body, piece.length)));
+      // Of a connection that was cut the beginning is there: it is compared, and the rest is taken.
+      const there = Math.min(known.length, piece.length);
+      receipts.push(
+        await compare(engine, state, { ...own, length: there }, known, await crcOfBody(body, there)),
+      );
+      const rest = { offset: piece.offset + there, length: piece.length - there, whole: false };
+      if (rest.length > 0) left.unshift({ ...piece, ...rest });
       continue;
     }
     await refuseStored(engine, state, own, [piece]);
     const placing = await placement.place(piece);
-    const settling = settle(own, placing, piece === pieces.at(-1) ? [...underWay] : undefined)
+    const settling = settle(own, placing, left.length === 0 ? [...underWay] : undefined)
       .catch((error: unknown) => {
         failure ??= error as Error;
       })
@@ -234,7 +242,7 @@ async function commit(
     more.filter((item) => item.includes(' ')),
   );
   failPoint('receive.asked');
-  const isBuffered = placed.some(([kind, , length]) => kind === 'f' && length > 0);
+  const isBuffered = placed.some((piece) => piece[0] === 'f' && piece[2] > 0 && piece[4] > 0);
   return {
     ack: isBuffered ? 'buffered' : 'stored',
     duplicate: false,
@@ -301,10 +309,7 @@ async function refuseStored(engine: Engine, { id }: State, chunk: Chunk, pieces:
   const whole = pieces.filter((piece) => piece.whole).map(({ part }) => part);
   if (whole.length === 0 || chunk.length === 0) return;
   const known = (await engine.redis.call('HMGET', [keysFor(engine, id)!.parts, ...whole])) as unknown[];
-  const isSent = known.some((record) => record !== null);
-  // A range without a digest may bring parts that are there: they are compared piece by piece.
-  const isCompared = chunk.number === undefined && pieces.length > 1;
-  if (isSent && !isCompared) throw uploadErrors.RANGE_OVERLAPS({ chunk: nameOf(chunk) });
+  if (known.some((record) => record !== null)) throw uploadErrors.RANGE_OVERLAPS({ chunk: nameOf(chunk) });
 }
 
 type Known = ({ length: number; crc64: bigint } | { lostAt: number }) & { lostAt?: number };

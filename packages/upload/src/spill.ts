@@ -15,7 +15,7 @@ export async function spill(
   except: ReadonlySet<number>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { id, objectKey } = state;
+  const { id } = state;
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
   for (const run of runsOf(
     state,
@@ -23,7 +23,7 @@ export async function spill(
   )) {
     const start = run[0]!.offset;
     const length = run.reduce((sum, extent) => sum + extent.length, 0);
-    const key = `${objectKey.slice(0, objectKey.lastIndexOf('/'))}/staging-${start}-${randomBytes(6).toString('hex')}`;
+    const key = stagingKey(state, start);
     const bytes = new PartBytes(engine, id, store, run, false);
     const body = { stream: Readable.from(bytes.read(), { objectMode: false }), length };
     // What arrived is what must be staged; the store refuses anything else.
@@ -48,6 +48,12 @@ export async function spill(
     else await store.delete(key);
     await dropFrames(engine, id, freed);
   }
+}
+
+/** Beside the object of the upload, so that it goes with the upload, whatever becomes of it. */
+export function stagingKey({ objectKey }: State, offset: number): string {
+  const folder = objectKey.slice(0, objectKey.lastIndexOf('/'));
+  return `${folder}/staging-${offset}-${randomBytes(6).toString('hex')}`;
 }
 
 /** Extents that touch each other within a part; what is staged already stays where it is. */

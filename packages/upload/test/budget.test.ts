@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startRedis, waitUntil } from '@sluice/testbed';
 import { priceOf } from '../src/engine.js';
+import type { Digest } from '../src/digest.js';
 import {
   begin,
   bytesOf,
@@ -138,6 +139,44 @@ test('chunks out of order are refused beyond the limit of an upload, the lowest 
   assert.equal((await ended(uploads, id)).result!.sha256, sha256(bytes));
   await nothingLeftBut(service, [await objectOf(service, 'f')]);
 });
+
+for (const [way, options, addressOf] of [
+  ['numbered chunks of one size', { chunkSize: 400_000 }, (number: number) => ({ number })],
+  ['numbered chunks of any size', {}, (number: number) => ({ number })],
+  ['ranges', {}, (number: number) => ({ offset: number * 400_000 })],
+] as const) {
+  test(`${way}: an upload whose room others got while it was quiet goes on all the same, past Redis`, async (t) => {
+    const room = { budgetBytes: onePart, uploadBudgetBytes: onePart, spillAfterMs: 200, lookAgainMs: 100 };
+    const service = await startService(t, { settings: { ...quick, ...room } });
+    const { uploads, link, keys } = service;
+    const file = bytes.subarray(0, 2_200_000);
+    const { id } = await begin(uploads, 'f', { size: file.length, ...options });
+    const chunkOf = (number: number) => file.subarray(number * 400_000, (number + 1) * 400_000);
+    const sendOne = (number: number, digest?: Digest) =>
+      send(uploads, id, addressOf(number), chunkOf(number), digest);
+    await sendOne(0);
+    const used = async () => (await remainsOf(service)).used;
+    await waitUntil('it gave its room back', async () => {
+      await uploads.tend();
+      return (await used()) === 0;
+    });
+    const { budget } = keys(id);
+    await link.call('HINCRBY', [budget, 'used', onePart]);
+    // What lies ahead waits for better times, and nothing stays of a chunk that was damaged.
+    await assert.rejects(sendOne(4), { code: 'BUDGET_EXHAUSTED' });
+    const wrong = { algorithm: 'crc32' as const, value: Buffer.alloc(4) };
+    await assert.rejects(sendOne(1, wrong), { code: 'DIGEST_MISMATCH' });
+    for (let number = 1; number < 6; number++) {
+      const { ack, duplicate } = await sendOne(number);
+      assert.deepEqual({ ack, duplicate }, { ack: 'stored', duplicate: false });
+      assert.equal((await sendOne(number)).duplicate, true);
+      assert.equal(await used(), onePart);
+    }
+    assert.equal((await ended(uploads, id)).result!.sha256, sha256(file));
+    await link.call('HINCRBY', [budget, 'used', -onePart]);
+    await nothingLeftBut(service, [await objectOf(service, 'f')]);
+  });
+}
 
 test('many uploads that all send their last part first do not wait for each other', async (t) => {
   const count = 12;

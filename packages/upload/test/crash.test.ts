@@ -7,11 +7,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { after, describe, test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { waitUntil } from '@sluice/testbed';
+import { priceOf } from '../src/engine.js';
 import type { CrashPlan } from './crashChild.js';
 import {
   begin,
   bytesOf,
   contentOf,
+  mebibyte,
   nothingLeftBut,
   objectOf,
   quick,
@@ -101,6 +103,20 @@ describe('a process that dies in the middle', { concurrency: 4 }, () => {
         await waitUntil('the owner is told', () => announced.includes(id));
     });
   }
+
+  test('after "receive.buffered" of bytes that were staged for want of room: nothing is left of them', async (t) => {
+    const room = { budgetBytes: priceOf(mebibyte), uploadBudgetBytes: priceOf(mebibyte) };
+    const service = await crash(t, 'receive.buffered', 'staged', room);
+    const uploads = await service.another({ workers: 8 });
+    tending(t, uploads);
+    const { id } = await begin(uploads, 'f', { size: wholeSize, idempotencyKey: 'once' });
+    const { state } = await sendMissing(uploads, id, bytes);
+    assert.equal(state, 'COMPLETED');
+    const { id: other } = await begin(uploads, 'other', { size: wholeSize, idempotencyKey: 'other' });
+    await uploads.cancel(other);
+    await oneFile(service);
+    await nothingLeftBut(service, [await objectOf(service, 'f')]);
+  });
 
   for (const point of ends) {
     for (const act of ['cancel', 'expire'] as const) {

@@ -9,7 +9,7 @@ import { begin, bytesOf, ended, send, sendRange, sha256, stream, tenant } from '
 
 export interface CrashPlan {
   point: string;
-  act: 'upload' | 'file' | 'cancel' | 'expire';
+  act: 'upload' | 'staged' | 'file' | 'cancel' | 'expire';
   redis: string;
   database: string;
   folder: string;
@@ -27,16 +27,28 @@ const uploads = new Uploads({
   hooks: { afterComplete: () => {} },
 });
 await uploads.start();
-armFailPoints((name) => (name === plan.point ? 'kill' : undefined));
+const arm = (): void => armFailPoints((name) => (name === plan.point ? 'kill' : undefined));
+if (plan.act !== 'staged') arm();
 if (plan.act === 'file') {
   await uploads.store({ tenant, drive: 'main', path: 'f' }, stream(bytes), bytes.length);
 } else {
   const { id } = await begin(uploads, 'f', { size: bytes.length, idempotencyKey: 'once' });
   process.stdout.write(`${id}\n`);
   // Whole parts, a tail that waits for its rest until it is staged, and the rest.
-  const end = plan.act === 'upload' ? bytes.length : bytes.length - 100_000;
+  const end = plan.act === 'upload' || plan.act === 'staged' ? bytes.length : bytes.length - 100_000;
   await sendRange(uploads, id, bytes, 0, 2_300_000);
   if (plan.act === 'upload' && plan.point.startsWith('spill')) await pause(20_000);
+  if (plan.act === 'staged') {
+    // While it is quiet somebody else gets its room.
+    const { id: other } = await begin(uploads, 'other', { size: bytes.length, idempotencyKey: 'other' });
+    for (;;) {
+      const isIn = await sendRange(uploads, other, bytes, 0, 1_000).catch(() => undefined);
+      if (isIn) break;
+      await uploads.tend();
+      await pause(50);
+    }
+    arm();
+  }
   const digest = parseDigest(
     `sha-256=:${Buffer.from(sha256(bytes.subarray(2_300_000, end)), 'hex').toString('base64')}:`,
   );

@@ -105,6 +105,43 @@ test('the same bytes again are a success, other bytes are a conflict', async (t)
   assert.equal((await uploads.status(upload.id)).receivedBytes, 500_000);
 });
 
+test('a range that is sent again is compared, wherever it was cut, and other bytes are a conflict', async (t) => {
+  const service = await startService(t, { settings: small });
+  const { uploads } = service;
+  const bytes = bytesOf(5 * mebibyte);
+  const { id } = await uploads.initiate({ tenant, drive: 'main', path: 'dup', size: bytes.length });
+  // Over three parts, of which the last is cut in the middle: two of its frames have arrived by then.
+  const [first, last] = [mebibyte / 2, 4 * mebibyte];
+  const range = bytes.subarray(first, last);
+  const cutAt = range.length - 200_000;
+  await assert.rejects(
+    uploads.receive(id, { offset: first }, stream(range.subarray(0, cutAt)), range.length),
+    {
+      code: 'BODY_TRUNCATED',
+    },
+  );
+  const { receivedBytes } = await uploads.status(id);
+  const changed = Buffer.from(range);
+  changed[10]! ^= 1;
+  await assert.rejects(uploads.receive(id, { offset: first }, stream(changed), range.length), {
+    code: 'CHUNK_CONFLICT',
+  });
+  assert.equal((await uploads.status(id)).receivedBytes, receivedBytes);
+  const whole = await uploads.receive(id, { offset: first }, stream(range), range.length);
+  assert.equal(whole.duplicate, false);
+  for (const again of [1, 2]) {
+    const { duplicate, state } = await uploads.receive(id, { offset: first }, stream(range), range.length);
+    assert.deepEqual([duplicate, state.receivedBytes], [true, range.length], `time ${again}`);
+  }
+  for (const [from, to] of [
+    [0, first],
+    [last, bytes.length],
+  ] as const)
+    await uploads.receive(id, { offset: from }, stream(bytes.subarray(from, to)), to - from);
+  assert.equal((await ended(uploads, id)).result!.sha256, sha256(bytes));
+  assert.deepEqual(await contentOf(service, 'dup'), bytes);
+});
+
 test('a wrong digest leaves nothing behind', async (t) => {
   const { uploads } = await startService(t, { settings: small });
   const upload = await uploads.initiate({ tenant, drive: 'main', path: 'd', size: 100, chunkSize: 50 });
