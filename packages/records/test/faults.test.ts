@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
-import { freePort, startPostgres, startProxy, type PostgresServer } from '@sluice/testbed';
+import { freePort, startLossyProxy, startPostgres, startProxy, type PostgresServer } from '@sluice/testbed';
 import { Database } from '../src/database.js';
 import { openRecords, type Records, type StoreWhole } from '../src/index.js';
-import { startLossyProxy } from './lossyProxy.js';
 
 let server: PostgresServer;
 before(async () => {

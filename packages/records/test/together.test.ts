@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
-import { startPostgres, type PostgresServer } from '@sluice/testbed';
+import { startLossyProxy, startPostgres, type PostgresServer } from '@sluice/testbed';
 import { Client } from 'pg';
 import { openRecords, type Change, type Records, type StoreWhole } from '../src/index.js';
-import { startLossyProxy } from './lossyProxy.js';
 
 const tenant = 't';
 const drive = 'd';

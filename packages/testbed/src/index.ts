@@ -4,6 +4,7 @@ export { startCluster, type RedisCluster, type ClusterOptions } from './cluster.
 export { startSentinel, type SentinelSetup, type SentinelOptions } from './sentinel.js';
 export { untilFollowing } from './following.js';
 export { startProxy, type Proxy, type LoseRepliesOptions } from './proxy.js';
+export { startLossyProxy, type LossyProxy } from './lossyProxy.js';
 export { waitUntil, type WaitOptions } from './waitUntil.js';
 export { sampleOf } from './sampleOf.js';
 export { freePort } from './freePort.js';

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { waitUntil } from '@sluice/testbed';
+import { openRecords } from '@sluice/records';
+import { startLossyProxy, waitUntil } from '@sluice/testbed';
 import { makeId } from '../src/keys.js';
 import { Notes } from '../src/notes.js';
 import {
@@ -54,6 +55,27 @@ test('a small file whose bytes dribble in for longer than a note lives is stored
   assert.equal(size, bytes.length);
   assert.deepEqual(await contentOf(service, 'f'), bytes);
   await nothingLeftBut(service, [await objectOf(service, 'f')]);
+});
+
+test('a small file whose commit got no answer is stored once, and its owner is told once', async (t) => {
+  const service = await startService(t, { settings: quick, workers: 0 });
+  const { port } = (await servers()).postgres;
+  const proxy = await startLossyProxy(port);
+  t.after(() => proxy.stop());
+  const records = await openRecords({ url: service.database.replace(String(port), String(proxy.port)) });
+  t.after(() => records.close());
+  const told: string[] = [];
+  const hooks = { afterComplete: ({ path }: { path: string }) => void told.push(path) };
+  const uploads = await service.another({ records, hooks, workers: 2 });
+  proxy.loseReplyTo('sluice_store_whole');
+  const bytes = bytesOf(1_000);
+  const { version } = await uploads.store(file, stream(bytes), bytes.length);
+  assert.equal(proxy.lost, 1);
+  assert.equal(version, 1);
+  await waitUntil('the owner is told', () => told.length > 0);
+  assert.deepEqual(await contentOf(service, 'f'), bytes);
+  await nothingLeftBut(service, [await objectOf(service, 'f')]);
+  assert.deepEqual(told, ['f']);
 });
 
 test('a note whose drive was removed is cleaned up like any other', async (t) => {
