@@ -73,11 +73,12 @@ class Campaign {
   readonly #known = new Knowledge({
     drive: ['main', 'archive'],
     path: ['a.txt', 'reports/b.txt', 'reports/2024/c.txt', 'new.txt'],
-    queue: ['mail', 'default'],
+    queue: ['mail', 'default', 'letters'],
     name: ['main', 'archive', 'nightly'],
     number: ['0', '1', '2'],
     tenant: [...tenants],
     family: ['node', 'drive'],
+    key: ['{"tenant":"acme","name":"main"}', '{"tenant":"acme","id":"1"}'],
     url: ['https://hooks.invalid/a', 'http://127.0.0.1:9/'],
     topics: ['events', 'events,uploads', 'overview'],
   });
