@@ -17,8 +17,8 @@ export function judge(crafted: Crafted, identity: Identity, outcome: Outcome): s
     case 'answer': {
       const { status, headers, text } = outcome;
       const broken = unauthorised(crafted, identity, status);
-      if (status >= 500 && status !== 503 && status !== 507)
-        broken.push(`answered ${status} ${codeIn(text)}`);
+      // Nothing behind the server is down here, so not even 503 has a reason.
+      if (status >= 500) broken.push(`answered ${status} ${codeIn(text)}`);
       if (status >= 400 && crafted.method !== 'HEAD') broken.push(...shapeOf(text, headers));
       if (headers['x-injected'] !== undefined) broken.push('a header could be injected');
       return broken;

@@ -6,8 +6,10 @@ import { makeOwnedFolder, spawnOwned, startPostgres, startRedis, waitUntil } fro
 import { admin, configuredKeys, serviceKey, tenants } from './identities.js';
 
 const main = fileURLToPath(new URL('../../../apps/server/dist/src/main.js', import.meta.url));
+const handlers = fileURLToPath(new URL('./handlers.js', import.meta.url));
 const startTimeoutMs = 120_000;
 const keptOutput = 20_000;
+const lettersOfEach = 5;
 
 export interface Stage {
   url: string;
@@ -34,6 +36,7 @@ export async function raise(): Promise<Stage> {
       SLUICE_DATABASE_URL: databaseUrl,
       SLUICE_KEYS: configuredKeys(),
       SLUICE_SERVICE_KEYS: serviceKey,
+      SLUICE_HANDLERS: handlers,
       // What is left on the way comes to rest soon, and nobody is told to slow down.
       SLUICE_UPLOAD_SPILL_MS: '1000',
       SLUICE_KEY_RATE: '0',
@@ -83,6 +86,12 @@ async function furnish(url: string): Promise<void> {
     for (const name of ['a.txt', 'reports/b.txt', 'reports/2024/c.txt'])
       await ask('PUT', `/v1/files/main/${name}`, { name });
     await ask('POST', '/v1/uploads', { drive: 'main', path: 'open.bin', size: 1_000, chunkSize: 100 });
+    for (let letter = 0; letter < lettersOfEach; letter++)
+      await ask('POST', '/v1/queues/letters/jobs', {
+        data: { to: tenant },
+        id: `${tenant}-${letter}`,
+        attempts: 1,
+      });
     for (const delayMs of [0, 3_600_000])
       await ask('POST', '/v1/queues/mail/jobs', {
         data: { to: tenant },

@@ -15,7 +15,7 @@ const usage = ['last_used_at', 'used_at', 'last_seen_at'];
 const redisKeys =
   /:(jobs|inbox|wait:\d+|delayed|blocked|dead|dead-info|schedules|cfg|groups|chains|queues)$|:state:[^:]+$/;
 /** Queues with workers: jobs become due, are retried and end whenever their time comes. Only the rules of these are compared. */
-const workedOn = /\{(sluice\.webhooks|uploads|default):/;
+const workedOn = /\{(sluice\.webhooks|sluice\.operations|uploads|default|letters):/;
 const quietMs = 1_500;
 const mostLooks = 40;
 

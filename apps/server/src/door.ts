@@ -4,11 +4,12 @@
  *     without keys   this machine only: the process listens on loopback or does not start, and answers loopback names only
  *     with keys      keys of the installation; probes learn which part fails, not why
  *
- * A process that only works on queues has no database, so it knows the keys of the configuration. What recognises them is loaded when
- * somebody asks: a worker starts twice as fast without it.
+ * A process that only works on queues has no database, so it knows the keys of the configuration and says so: whoever has made keys with
+ * POST /v1/keys would look for the mistake elsewhere. What recognises them is loaded when somebody asks: a worker starts twice as fast
+ * without it.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Logger } from '@sluice/base';
+import { isSluiceError, type Logger } from '@sluice/base';
 import type { Config } from './config.js';
 import { serverErrors } from './errors.js';
 
@@ -30,19 +31,22 @@ export function checkReach({ host }: Config, hasKeys: boolean): void {
 
 /** Of a process without files. */
 export function workerDoor(config: Config): Door {
-  checkReach(config, config.keys.length > 0);
+  const { host, keys } = config;
+  if (keys.length === 0 && !isLoopback(host)) throw serverErrors.WORKER_OPEN_TO_ALL({ host });
   const load = async () => {
     const [{ Access }, rest] = await Promise.all([import('@sluice/access'), import('@sluice/rest')]);
     // It recognises keys only: what it would have to sign or verify besides, nobody can use here.
     const secret = crypto.randomUUID();
-    return { access: new Access({ keys: config.keys, secret, mayBeOpen: isLoopback(config.host) }), ...rest };
+    return { access: new Access({ keys, secret, mayBeOpen: isLoopback(host) }), ...rest };
   };
   let loading: ReturnType<typeof load> | undefined;
   const loaded = () => (loading ??= load());
   return {
     check: async (request) => {
       const { access, checkInsider } = await loaded();
-      await checkInsider(access, request);
+      await checkInsider(access, request).catch((error: unknown) => {
+        throw isSluiceError(error, 'UNAUTHENTICATED') ? serverErrors.UNAUTHENTICATED() : error;
+      });
     },
     isInsider: async (request) => {
       const { access, isInsider } = await loaded();

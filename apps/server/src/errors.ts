@@ -34,6 +34,17 @@ export const serverErrors = defineErrors({
       `SLUICE_HOST is "${d.host}", which others can reach, but there are no keys; set SLUICE_KEYS, or leave SLUICE_HOST out and make one first (POST /v1/keys)`,
     retryable: false,
   },
+  WORKER_OPEN_TO_ALL: {
+    message: (d: { host: string }) =>
+      `SLUICE_HOST is "${d.host}", which others can reach, but SLUICE_KEYS is not set, and a process with the role queues alone knows no other keys: those made with POST /v1/keys are in the database, which it does not use; set SLUICE_KEYS to a key for your probes ("*:viewer=<key>"), or leave SLUICE_HOST out`,
+    retryable: false,
+  },
+  /** In the place of what the API says, with the same code: here another key helps, not another header. */
+  UNAUTHENTICATED: {
+    message: () =>
+      'no key that is known here: a process with the role queues alone knows the keys in its SLUICE_KEYS only, not those made with POST /v1/keys; send "Authorization: Bearer <key>" with one of "*" from there',
+    retryable: false,
+  },
   BAD_HOOKS: {
     message: (d: { file: string; reason: string }) => `SLUICE_UPLOAD_HOOKS is "${d.file}", but ${d.reason}`,
     retryable: false,
@@ -49,5 +60,5 @@ export const serverErrors = defineErrors({
 export const EXIT_MISUSE = 2;
 
 export function isMisuse(code: string): boolean {
-  return ['BAD_CONFIG', 'BAD_HANDLERS', 'BAD_HOOKS', 'OPEN_TO_ALL'].includes(code);
+  return ['BAD_CONFIG', 'BAD_HANDLERS', 'BAD_HOOKS', 'OPEN_TO_ALL', 'WORKER_OPEN_TO_ALL'].includes(code);
 }

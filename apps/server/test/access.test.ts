@@ -1,27 +1,14 @@
 /**
- * Who may use the server as it really is: every route that it describes, tried as everybody; keys that are made while it runs; and its log
- * searched for every secret that was sent to it.
+ * Who may use the server as it really is: keys that are made while it runs, and its log searched for every secret that was sent to it.
+ * Every route is tried as everybody in everyRoute.test.ts.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { sampleOf, startPostgres, waitUntil } from '@sluice/testbed';
+import { startPostgres, waitUntil } from '@sluice/testbed';
 import { newDataDir, startServer, type ServerProcess } from './serverProcess.js';
 
 const ALL = { SLUICE_ROLES: 'api,uploads,relay' };
-const UNAUDITED = [
-  'DELETE /v1/session',
-  'POST /internal/verification/result',
-  'POST /v1/session',
-  'POST /v1/uploads',
-  'POST /v1/uploads/nothing/complete',
-  'PUT /v1/files/nothing/nothing',
-  'PUT /v1/uploads/nothing/bytes',
-  'PUT /v1/uploads/nothing/chunks/nothing',
-];
-const ROLES = ['viewer', 'operator', 'admin'] as const;
-const TENANTS = ['ada', 'bob', '*'] as const;
-
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look into whatever comes back
 type Loose = any;
 type Headers = Record<string, string>;
@@ -57,154 +44,6 @@ async function call(
 function as(key: string): Headers {
   return { Authorization: `Bearer ${key}` };
 }
-
-interface Declaration {
-  needs: (typeof ROLES)[number] | 'nobody';
-  of: 'tenant' | 'installation';
-  tokens: boolean;
-  links: boolean;
-  serviceKey: boolean;
-  /** False where a row is not worth it; undefined where nobody said. */
-  audit: string | false | undefined;
-}
-
-function declarationOf(operation: Loose): Declaration {
-  return {
-    needs: operation['x-needs'],
-    of: operation['x-of'],
-    tokens: operation['x-tokens'] === true,
-    links: operation['x-links'] === true,
-    serviceKey: operation['x-service-key'] === true,
-    audit: operation['x-audit'],
-  };
-}
-
-interface Operation {
-  method: string;
-  path: string;
-  access: Declaration;
-  body: unknown;
-}
-
-/** Every route of the document, with a body that its schema accepts and ids of nothing. */
-async function operations(server: ServerProcess): Promise<Operation[]> {
-  const { body: document } = await call(server, 'GET', '/openapi.json');
-  return Object.entries<Loose>(document.paths).flatMap(([path, item]) =>
-    Object.entries<Loose>(item).map(([method, operation]) => {
-      const content = operation.requestBody?.content ?? {};
-      const json = content['application/json']?.schema as Record<string, unknown> | undefined;
-      const isRaw = content['application/octet-stream'] !== undefined;
-      return {
-        method: method.toUpperCase(),
-        path: path.replace(/\{\w+\}/g, 'nothing'),
-        access: declarationOf(operation),
-        body: isRaw ? 'bytes' : json && sampleOf(json),
-      };
-    }),
-  );
-}
-
-interface Who {
-  title: string;
-  tenant: (typeof TENANTS)[number];
-  role: (typeof ROLES)[number];
-  key: string;
-}
-
-test('every route that the server describes refuses whom it is not for, and nothing changes', async () => {
-  const root = `root-${randomBytes(16).toString('hex')}`;
-  const server = await startServer(newDataDir(), {
-    ...ALL,
-    SLUICE_KEYS: `*=${root},ada=ada-${root},bob=bob-${root}`,
-    SLUICE_FAILURE_RATE: '0',
-    SLUICE_KEY_RATE: '0',
-  });
-  const people: Who[] = [];
-  for (const tenant of TENANTS)
-    for (const role of ROLES) {
-      const { body } = await call(server, 'POST', '/v1/keys', as(root), { name: 'k', tenant, role });
-      people.push({ title: `${role} of ${tenant}`, tenant, role, key: body.key as string });
-    }
-  assert.equal((await call(server, 'PUT', '/v1/files/main/a.txt', as(`ada-${root}`), 'ada')).status, 201);
-  const { body: made } = await call(server, 'POST', '/v1/tokens', as(`ada-${root}`), { drive: 'main' });
-  const token = as(made.token as string);
-
-  /** What there is, as far as these requests could change it. Whatever is changed has a row. */
-  const picture = async (): Promise<string> => {
-    const asAda = as(`ada-${root}`);
-    const paths = ['/v1/drives', '/v1/nodes?drive=main', '/v1/files/main/a.txt'];
-    const seen = await Promise.all(paths.map((path) => call(server, 'GET', path, asAda)));
-    const audit = await call(server, 'GET', '/v1/audit?limit=1', as(root));
-    return JSON.stringify([...seen, audit].map(({ status, body }) => [status, body]));
-  };
-  const refusedAs = async (operation: Operation, title: string, headers: Headers, status: number) => {
-    const { method, path, body } = operation;
-    const answer = await call(server, method, path, headers, body);
-    const where = `${method} ${path} as ${title}: ${JSON.stringify(answer.body)}`;
-    assert.equal(answer.status, status, where);
-    assert.ok(answer.headers.get('x-request-id'), where);
-    if (method !== 'HEAD')
-      assert.equal(answer.body.error.requestId, answer.headers.get('x-request-id'), where);
-  };
-
-  const all = await operations(server);
-  assert.ok(all.length >= 30);
-  const unaudited: string[] = [];
-  for (const operation of all) {
-    const { method, path, access } = operation;
-    assert.ok(access, `${method} ${path} does not say whom it is for`);
-    const isSafe = method === 'GET' || method === 'HEAD';
-    if (isSafe) assert.equal(access.audit, undefined, `${method} ${path} changes nothing`);
-    else if (access.audit === false) unaudited.push(`${method} ${path}`);
-    else
-      assert.match(
-        String(access.audit),
-        /^[a-z]+(\.[a-z]+)+$/,
-        `${method} ${path} has no name in the audit log`,
-      );
-    const before = await picture();
-    if (access.serviceKey) {
-      await refusedAs(operation, 'a wrong service', { 'X-Service-Key': 'wrong' }, 401);
-      continue;
-    }
-    if (access.needs === 'nobody') continue;
-    for (const headers of [{}, as('wrong'), as(`slk_${'0'.repeat(16)}_${'A'.repeat(43)}`)])
-      await refusedAs(operation, 'no one', headers, 401);
-    if (!access.tokens) await refusedAs(operation, 'a token', token, 403);
-    for (const { title, tenant, role, key } of people) {
-      const mayNot =
-        ROLES.indexOf(role) < ROLES.indexOf(access.needs) || (access.of === 'installation' && tenant !== '*');
-      if (mayNot) await refusedAs(operation, title, as(key), 403);
-    }
-    if (!isSafe) {
-      const { key } = people.at(-1)!;
-      const signed = await call(server, 'POST', '/v1/session', {}, { key });
-      const cookie = signed.headers.get('set-cookie')!.split(';')[0]!;
-      await refusedAs(
-        operation,
-        'a page without the token',
-        { cookie, 'Sec-Fetch-Site': 'same-origin' },
-        403,
-      );
-      const csrf = signed.body.csrf as string;
-      const elsewhere = { cookie, 'X-Sluice-CSRF': csrf, 'Sec-Fetch-Site': 'cross-site' };
-      await refusedAs(operation, 'a page of somebody else', elsewhere, 403);
-    }
-    assert.equal(await picture(), before, `${method} ${path}`);
-  }
-  // Signing in, and the data plane, which says by itself who stored what; nothing else.
-  assert.deepEqual(unaudited.sort(), UNAUDITED);
-  // Whom a route is for gets past the door. What is there then is for the tests of the route.
-  for (const operation of all.filter(({ access }) => access.needs !== 'nobody'))
-    for (const { title, tenant, role, key } of people) {
-      const { method, path, access, body } = operation;
-      const may = role === access.needs && (access.of === 'tenant' || tenant === '*');
-      if (!may) continue;
-      const { status } = await call(server, method, path, as(key), body);
-      assert.ok(![401, 403].includes(status) && status < 500, `${method} ${path} as ${title}: ${status}`);
-    }
-  await server.end('SIGTERM');
-});
 
 test('the first key is made while the server runs; then others may reach it, also after a restart', async () => {
   const dataDir = newDataDir();

@@ -29,7 +29,12 @@ for (const roles of ['queues', 'uploads', 'relay']) {
     const failure = await startServer(newDataDir(), { ...env, SLUICE_HOST: '0.0.0.0' }).catch(
       (e: unknown) => e,
     );
-    assert.match(String(failure), /SLUICE_KEYS/);
+    // Where no key of the database counts, nobody is told to make one there.
+    const advice =
+      roles === 'queues'
+        ? /role queues alone knows no other keys.*set SLUICE_KEYS/
+        : /SLUICE_KEYS.*or .*POST/;
+    assert.match(String(failure), advice);
     assert.equal((failure as { exitCode: number }).exitCode, 2);
   });
 }
@@ -46,6 +51,12 @@ test('a worker without keys answers loopback names only, and with keys shows its
   assert.equal(await statusOf(`${url}/metrics`), 401);
   assert.equal(await statusOf(`${url}/metrics`, { 'X-Sluice-Key': 'key-of-acme-0123456789' }), 403);
   assert.equal(await statusOf(`${url}/metrics`, { 'X-Sluice-Key': ROOT }), 200);
+  // One of the database, as far as anybody can see: which keys count here is said, and where they come from.
+  const made = `slk_${'0'.repeat(16)}_${'A'.repeat(43)}`;
+  const refused = await fetch(`${url}/metrics`, { headers: { 'X-Sluice-Key': made } });
+  const { error } = (await refused.json()) as { error: { code: string; message: string } };
+  assert.deepEqual([refused.status, error.code], [401, 'UNAUTHENTICATED']);
+  assert.match(error.message, /role queues alone knows the keys in its SLUICE_KEYS only/);
   await closed.end('SIGTERM');
 });
 

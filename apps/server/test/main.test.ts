@@ -201,13 +201,37 @@ test('a queue without a handler is refused, with exit code 2', async () => {
   });
 });
 
-test('a taken port is refused in one line', async () => {
+test('a taken port is refused in one line, with exit code 1, in every role, and nothing is left running', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   const { port } = taken.address() as AddressInfo;
-  const dataDir = newDataDir();
-  await assert.rejects(startServer(dataDir, { SLUICE_PORT: String(port) }), /^Error: sluice: .* is taken/);
+  const told = `sluice: 127.0.0.1:${port} is taken; set SLUICE_PORT to another port, or leave it out\n`;
+  for (const roles of ['queues', 'queues,api,uploads,relay']) {
+    const dataDir = newDataDir();
+    const starting = startServer(dataDir, { SLUICE_PORT: String(port), SLUICE_ROLES: roles });
+    await assert.rejects(starting, (error: Error & { exitCode: number }) => {
+      assert.equal(error.message, told);
+      assert.equal(error.exitCode, 1);
+      return true;
+    });
+    for (const part of ['redis', 'chunks', 'cache', 'postgres', 'postgres/data'])
+      assert.deepEqual(await processesIn(join(dataDir, part)), [], `${part} with ${roles}`);
+  }
   taken.close();
+});
+
+test('an address that this machine does not have is refused in one line, with exit code 2', async () => {
+  const dataDir = newDataDir();
+  // One for documentation, which nobody has.
+  const env = { SLUICE_HOST: '192.0.2.1', SLUICE_KEYS: '*=only-for-this-test-0123456789' };
+  await assert.rejects(startServer(dataDir, env), (error: Error & { exitCode: number }) => {
+    assert.match(
+      error.message,
+      /^sluice: SLUICE_HOST is "192\.0\.2\.1", but it must be an address and a port that this machine may listen on \(EADDRNOTAVAIL\)\n$/,
+    );
+    assert.equal(error.exitCode, 2);
+    return true;
+  });
   assert.deepEqual(await processesIn(join(dataDir, 'redis')), []);
 });
 

@@ -95,12 +95,24 @@ export function cacheRoutes({ cache, inspect }: ControlParts): Route[] {
 
 function keyOf(text: string | undefined): unknown {
   if (text === undefined) throw restErrors.REQUEST_INVALID({ reason: 'name the key: ?key="17"' });
+  const key = parsed(text);
+  if (hasNul(key)) throw restErrors.REQUEST_INVALID({ reason: 'there is a NUL in the key' });
+  return key;
+}
+
+function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
     // A plain word is meant as it stands.
     return text;
   }
+}
+
+/** PostgreSQL knows no NUL: no loader finds anything with one. */
+function hasNul(key: unknown): boolean {
+  if (typeof key === 'string') return key.includes('\0');
+  return typeof key === 'object' && key !== null && Object.values(key).some(hasNul);
 }
 
 /** A key of another shape than the family's makes its own function fail; that is the asker's mistake. */

@@ -92,7 +92,8 @@ export async function traceOf(
     upload: record || live ? { record: record ?? null, live: live ?? null } : null,
     node: node ?? null,
     events: published.events,
-    waitingEvents,
+    // A job may name what is not the asker's.
+    waitingEvents: isKnown ? waitingEvents : 0,
     jobs: found.jobs,
     bounds: { events: published.bounds, jobs: found.bounds },
   };

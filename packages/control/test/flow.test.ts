@@ -168,6 +168,17 @@ test('the cache is asked, explained and invalidated by family and key', async (t
   await room.call('POST', '/v1/cache/node/invalidate', { group: ['node:tree', 'default'] });
   assert.notEqual((await room.call('GET', `/v1/cache/node/explain?key=${key}`)).body.state, 'fresh');
   assert.equal((await room.call('GET', '/v1/cache/node/explain?key=7')).status, 400);
+  // What no database could look for is the asker's mistake, or is not there; it is no failure.
+  for (const [family, wanted, status] of [
+    ['drive:id', { tenant: 'default', id: '1' }, 200],
+    ['drive', { tenant: 'default', name: '\0' }, 400],
+    ['upload:ended', { tenant: '\0', id: '1' }, 400],
+  ] as const) {
+    const asked = encodeURIComponent(JSON.stringify(wanted));
+    const { status: answered, body } = await room.call('GET', `/v1/cache/${family}/entry?key=${asked}`);
+    assert.equal(answered, status, family);
+    if (status === 200) assert.equal(body.value, null);
+  }
   const families = await until('the families are published', async () => {
     const { body } = await room.call('GET', '/v1/cache');
     return body.families?.length > 0 && body.families;

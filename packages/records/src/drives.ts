@@ -2,7 +2,7 @@
 import type { OnChange } from './changes.js';
 import type { Database } from './database.js';
 import { recordsErrors } from './errors.js';
-import { checkText } from './metadata.js';
+import { checkText, isNodeId } from './metadata.js';
 import { toDrive, type Drive } from './model.js';
 import { checkName } from './names.js';
 import { build } from './schema.js';
@@ -57,6 +57,7 @@ export class Drives {
   }
 
   async getById(tenant: string, id: string): Promise<Drive | undefined> {
+    if (!isNodeId(id)) return undefined;
     const question = build.selectFrom('drives').selectAll().where('tenant', '=', tenant).where('id', '=', id);
     const [row] = await this.database.ask('get a drive', question);
     return row && toDrive(row);

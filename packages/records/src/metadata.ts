@@ -62,7 +62,7 @@ export function checkOptionalCount(field: string, value: number | undefined): nu
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
 
-/** Whether a text can be the id of a node at all; PostgreSQL would complain of anything else. */
+/** Whether a text can be the id of a node, or of a drive, at all; PostgreSQL would complain of anything else. */
 export function isNodeId(id: string): boolean {
   return typeof id === 'string' && UUID.test(id);
 }

@@ -3,6 +3,7 @@
  * its sender gave it or, without one, by the SHA-256 of everything it says.
  */
 import { createHash } from 'node:crypto';
+import { sql } from 'kysely';
 import { canonicalJson, problemOf, type JsonObject } from './canonicalJson.js';
 import type { OnChange } from './changes.js';
 import type { Database } from './database.js';
@@ -34,6 +35,8 @@ export interface TakenVerification {
 }
 
 export interface Verification {
+  /** Under which it is known here; a list goes on behind it. */
+  id: string;
   resultId: string | undefined;
   userId: string | undefined;
   result: 'approved' | 'rejected';
@@ -79,15 +82,22 @@ export class Verifications {
     return { receivedAt: new Date(answer.receivedAt), replayed: answer.replayed };
   }
 
-  /** Of one file, the latest first. */
-  async list(nodeId: string, { limit }: { limit?: number } = {}): Promise<Verification[]> {
+  /** Of one file, the latest first, behind the one that ended the page before. Nothing comes behind one that is not of this file. */
+  async list(nodeId: string, page: { after?: string; limit?: number } = {}): Promise<Verification[]> {
     if (!isNodeId(nodeId)) return [];
-    const question = build
+    const { after } = page;
+    let question = build
       .selectFrom('verifications')
       .selectAll()
       .where('node_id', '=', nodeId)
       .orderBy('received_at', 'desc')
-      .limit(pageSize(limit));
+      .orderBy('id', 'desc')
+      .limit(pageSize(page.limit));
+    // Its time is read here: it is finer than a Date could say.
+    if (after !== undefined)
+      question = question.where(
+        sql<boolean>`(received_at, id) < (SELECT received_at, id FROM verifications WHERE id = ${after} AND node_id = ${nodeId})`,
+      );
     return (await this.database.ask('list verifications', question)).map(toVerification);
   }
 }
@@ -139,6 +149,7 @@ function refuse(field: string, reason: string): never {
 
 function toVerification(row: VerificationRow): Verification {
   return {
+    id: row.id,
     resultId: row.id.startsWith(OWN_ID) ? row.id.slice(OWN_ID.length) : undefined,
     userId: row.user_id ?? undefined,
     result: row.result,

@@ -52,6 +52,8 @@ export const keyRoutes: Route[] = [
     of: 'tenant',
     audit: 'key.create',
     concerns: ({ request, principal }) => {
+      // Whoever asks for a key of another tenant is refused, and writes into no log but the own.
+      if (!principal.installation) return principal.tenant;
       const tenant = (request.body as NewKeyBody).tenant ?? principal.tenant;
       return tenant === installation ? undefined : tenant;
     },

@@ -13,8 +13,9 @@ import { EventStream } from './eventStream.js';
 import type { Admitted } from './requestLog.js';
 import type { Call } from './route.js';
 
-/** Browsers share one stream among all their tabs, see @sluice/client/live. */
-const most = { process: 1_000, tenant: 500, key: 250, session: 50, token: 20 } as const;
+/** Who holds streams, and how many at most. Browsers share one among all their tabs, see @sluice/client/live. */
+export const mostStreams = { process: 1_000, tenant: 500, key: 250, session: 50, token: 20 };
+export type StreamCaps = Record<keyof typeof mostStreams, number>;
 /** The ring of keys may be four seconds old; together that is the five seconds that are promised. */
 const proveAgainMs = 1_000;
 
@@ -33,8 +34,9 @@ export function openStream(call: Call, onEnd: () => void): EventStream {
   return stream;
 }
 
-function takePlace({ reply, request, principal }: Call): () => void {
+function takePlace({ reply, request, principal, parts }: Call): () => void {
   const { server } = reply.server;
+  const most: StreamCaps = { ...mostStreams, ...parts.streams };
   const counts = held.get(server) ?? new Map<string, number>();
   held.set(server, counts);
   const holders = holdersOf(principal, request.headers);
@@ -52,7 +54,7 @@ function takePlace({ reply, request, principal }: Call): () => void {
   };
 }
 
-type Holder = [kind: keyof typeof most, name: string];
+type Holder = [kind: keyof StreamCaps, name: string];
 
 function holdersOf(principal: Principal, headers: Call['request']['headers']): Holder[] {
   const { via, tenant, installation, key, session } = principal;

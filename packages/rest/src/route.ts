@@ -7,6 +7,7 @@ import type { Records } from '@sluice/records';
 import type { ObjectStore } from '@sluice/store';
 import type { Uploads } from '@sluice/upload';
 import type { LocationOptions } from './location.js';
+import type { StreamCaps } from './openStream.js';
 import type { ServiceKeys } from './serviceKeys.js';
 
 export type JsonSchema = Record<string, unknown>;
@@ -24,6 +25,8 @@ export interface RestParts extends LocationOptions {
   defaultBucket: string;
   /** Of services that report to us; without it nobody may. */
   serviceKeys?: ServiceKeys;
+  /** Other bounds for live streams than the usual ones. */
+  streams?: Partial<StreamCaps>;
 }
 
 export interface Call {

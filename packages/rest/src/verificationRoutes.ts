@@ -6,8 +6,9 @@ import { pageLimit } from './page.js';
 import type { Route } from './route.js';
 
 const text = (maxLength: number) => ({ type: 'string', minLength: 1, maxLength });
-/** So many of one file are kept within reach; the older ones are in its events. */
-const mostListed = 1_000;
+const largestPage = 1_000;
+/** Of the id of a result, which is the cursor: longer ones are nobody's. */
+const longestCursor = 400;
 
 interface Report {
   documentId: string;
@@ -78,29 +79,31 @@ export const verificationRoutes: Route[] = [
     needs: 'viewer',
     of: 'tenant',
     query: {
-      limit: { type: 'integer', minimum: 1, maximum: mostListed },
+      limit: { type: 'integer', minimum: 1, maximum: largestPage },
       cursor: { type: 'string', description: 'The `next` of the page before.' },
     },
     handle: async ({ principal, params, query, parts }) => {
       const limit = pageLimit(query['limit']);
-      const begin = placeOf(query['cursor']);
+      const after = placeOf(query['cursor']);
       const node = await parts.records.nodes.get(principal.tenant, params['id']!);
       if (!node) throw recordsErrors.NODE_NOT_FOUND({ node: params['id']!.slice(0, 80) });
-      const all = await parts.records.verifications.list(node.id, { limit: mostListed });
-      const end = begin + limit;
-      return { items: all.slice(begin, end).map(shown), next: end < all.length ? String(end) : null };
+      const page = { limit, ...(after !== undefined && { after }) };
+      const results = await parts.records.verifications.list(node.id, page);
+      const last = results.length === limit ? results.at(-1) : undefined;
+      return { items: results.map(shown), next: last ? Buffer.from(last.id).toString('base64url') : null };
     },
   },
 ];
 
-/** How many of the latest were told before. Results that come meanwhile move the others on: one may be told twice, none is left out. */
-function placeOf(cursor: string | undefined): number {
-  if (cursor === undefined) return 0;
-  if (!/^\d{1,4}$/.test(cursor))
+/** The id of the result that ended the page before. Those that come meanwhile are newer: none is told twice, none is left out. */
+function placeOf(cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined;
+  const id = Buffer.from(cursor.slice(0, longestCursor), 'base64url').toString();
+  if (!/^(result|sha256):[^\0]+$/s.test(id))
     throw restErrors.REQUEST_INVALID({ reason: 'the cursor is not the `next` of a page' });
-  return Number(cursor);
+  return id;
 }
 
-function shown({ result, receivedAt, ...rest }: Verification): object {
+function shown({ id: _, result, receivedAt, ...rest }: Verification): object {
   return { verificationResult: result, ...rest, receivedAt: receivedAt.toISOString() };
 }

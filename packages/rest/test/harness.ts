@@ -50,6 +50,8 @@ export interface Api {
   registered: { method: string; url: string }[];
   /** JSON in, JSON out. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** Straight to its database. */
+  query(sql: string, values?: unknown[]): Promise<unknown>;
   /** Bytes in, JSON out. */
   send(path: string, bytes: Buffer, headers?: Record<string, string>): Promise<Answer>;
 }
@@ -82,7 +84,8 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
   // Every test reads through the cache, as the server does: what a test has written it must see.
   const cache = new Cache({ redis: redis.url, prefix, patienceMs: 10_000 });
   const onChange = async (change: Change) => void (await applyEvent(cache, ...eventsOfChange(change)));
-  const records = await openRecords({ url: await postgres.createDatabase(), onChange });
+  const database = await postgres.createDatabase();
+  const records = await openRecords({ url: database, onChange });
   for (const tenant of options.tenants ?? ['default'])
     await records.drives.create({ tenant, name: 'main', bucket: 'disk', prefix: `${tenant}/main/` });
   const uploads = new Uploads({
@@ -152,6 +155,7 @@ export async function startApi(t: TestContext | 'file', options: ApiOptions = {}
         headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       }),
+    query: (sql, values) => postgres.query(sql, values, database),
     send: (path, bytes, headers = {}) => ask(path, { method: 'PUT', body: bytes, headers }),
   };
 }

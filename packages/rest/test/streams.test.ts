@@ -1,7 +1,8 @@
 // Streams of server-sent events: they end with what opened them, and nobody can take all of them.
 import assert from 'node:assert/strict';
 import { after, test, type TestContext } from 'node:test';
-import { startApi, stopServers, type Api } from './harness.js';
+import { mostStreams } from '../src/openStream.js';
+import { startApi, stopServers, type Api, type Loose } from './harness.js';
 
 after(stopServers);
 
@@ -33,11 +34,9 @@ async function follow(t: TestContext, url: string, headers: Who) {
   const stop = new AbortController();
   t.after(() => stop.abort());
   const reply = await fetch(url, { headers, signal: stop.signal });
-  const ended = reply.text().then(
-    () => true,
-    () => true,
-  );
-  return { status: reply.status, ended, stop: () => stop.abort() };
+  const text = reply.text().catch(() => '');
+  const ended = text.then(() => true);
+  return { status: reply.status, text, ended, stop: () => stop.abort() };
 }
 
 async function endsWithin(ended: Promise<boolean>, ms: number): Promise<boolean> {
@@ -98,4 +97,63 @@ test('one session or token opens a bounded number of streams, and others still g
       assert.ok(performance.now() < end, 'places come back');
     }
   }
+});
+
+test('a key, a tenant and the process have a bounded number of streams each, and a place that is left is free again', async (t) => {
+  // What is usual, and so few of it that all of it can be taken here.
+  assert.deepEqual(mostStreams, { process: 1_000, tenant: 500, key: 250, session: 50, token: 20 });
+  const api = await startApi(t, {
+    tenants: ['acme', 'beta', 'gamma'],
+    rest: { streams: { process: 12, tenant: 6, key: 3 } },
+    access: { keys: [{ tenant: '*', role: 'admin', key: rootKey }] },
+  });
+  const paths = new Map<string, string>();
+  const newHolder = async (tenant: string): Promise<() => ReturnType<typeof follow>> => {
+    const root = { Authorization: `Bearer ${rootKey}` };
+    const made = await api.call('POST', '/v1/keys', { name: 'k', tenant, role: 'operator' }, root);
+    const who = { Authorization: `Bearer ${made.body.key}` };
+    if (!paths.has(tenant)) {
+      const body = { drive: 'main', path: 'film.mp4', size: 10_000_000 };
+      const upload = await api.call('POST', '/v1/uploads', body, who);
+      paths.set(tenant, `/v1/uploads/${upload.body.id}/events`);
+    }
+    return () => follow(t, api.url + paths.get(tenant)!, who);
+  };
+  const fill = async (open: () => ReturnType<typeof follow>, count: number) => {
+    const streams = await Promise.all(Array.from({ length: count }, open));
+    assert.deepEqual([...new Set(streams.map(({ status }) => status))], [200]);
+    return streams;
+  };
+  const refused = async (open: () => ReturnType<typeof follow>, limit: number, of: string) => {
+    const { status, text } = await open();
+    assert.equal(status, 429, of);
+    const { error } = JSON.parse(await text) as { error: Loose };
+    assert.deepEqual([error.code, error.retryable, error.details.limit], ['TOO_MANY_STREAMS', true, limit]);
+    assert.equal(error.message, `${limit} live streams of this ${of} are open already; close some`);
+  };
+  const isFreed = async (open: () => ReturnType<typeof follow>): Promise<void> => {
+    for (const end = performance.now() + 10_000; (await open()).status !== 200;)
+      assert.ok(performance.now() < end, 'the place comes back');
+  };
+  const acme = [await newHolder('acme'), await newHolder('acme'), await newHolder('acme')] as const;
+  const beta = [await newHolder('beta'), await newHolder('beta')] as const;
+  const gamma = await newHolder('gamma');
+  const [first] = await fill(acme[0], 3);
+  await refused(acme[0], 3, 'key');
+  first!.stop();
+  await isFreed(acme[0]);
+  await refused(acme[0], 3, 'key');
+
+  const [second] = await fill(acme[1], 3);
+  await refused(acme[2], 6, 'tenant');
+  second!.stop();
+  await isFreed(acme[2]);
+  await refused(acme[2], 6, 'tenant');
+
+  await fill(beta[0], 3);
+  const [last] = await fill(beta[1], 3);
+  await refused(gamma, 12, 'process');
+  last!.stop();
+  await isFreed(gamma);
+  await refused(gamma, 12, 'process');
 });

@@ -229,10 +229,37 @@ test('the results of a file are listed page by page, the latest first, and none 
     next = body.next;
   }
   assert.deepEqual(pages, [3, 3, 1]);
-  assert.deepEqual(
-    scores.toSorted((one, other) => one - other),
-    [0, 1, 2, 3, 4, 5, 6],
+  assert.deepEqual(scores, [6, 5, 4, 3, 2, 1, 0]);
+  for (const cursor of ['x', '3', Buffer.from('result:\0').toString('base64url')]) {
+    const path = `/v1/nodes/${documentId}/verifications?cursor=${cursor}`;
+    assert.equal((await api.call('GET', path, undefined, acme)).status, 400, cursor);
+  }
+});
+
+test('a file with thousands of results shows all of them, also while more come', async () => {
+  const documentId = await newFile();
+  const many = 2_300;
+  // Written as the records write them: to report each over HTTP would take a minute.
+  await api.query(
+    `INSERT INTO verifications (id, digest, node_id, object_key, version, result, score, metadata, received_at)
+     SELECT 'result:' || $1::text || n, 'd', $1::text::uuid, 'k', 1, 'approved', n % 100, '{}', now() - (n / 2) * interval '1 second'
+       FROM generate_series(1, ${many}) n`,
+    [documentId],
   );
-  const wrong = await api.call('GET', `/v1/nodes/${documentId}/verifications?cursor=x`, undefined, acme);
-  assert.equal(wrong.status, 400);
+  const seen: string[] = [];
+  for (let next: string | null = ''; next !== null;) {
+    const from: string = next === '' ? '' : `&cursor=${next}`;
+    const path = `/v1/nodes/${documentId}/verifications?limit=1000${from}`;
+    const { status, body } = await api.call('GET', path, undefined, acme);
+    assert.equal(status, 200);
+    seen.push(...body.items.map((item: Loose) => item.resultId as string));
+    next = body.next;
+    await report({
+      documentId,
+      resultId: `late-${documentId}-${seen.length}`,
+      verificationResult: 'rejected',
+    });
+  }
+  assert.equal(seen.length, many);
+  assert.equal(new Set(seen).size, many);
 });
