@@ -52,6 +52,15 @@ test('what was read often comes from the cache, and a change is seen at once by 
   assert.ok((await reads()).loaded > 0);
   await put(server.url, 'a.txt', 'second');
   assert.equal(await read(server.url), 'second');
+  const drives = async () => {
+    const { drives: list } = (await (await fetch(`${server.url}/v1/drives`)).json()) as {
+      drives: { name: string }[];
+    };
+    return list.map(({ name }) => name);
+  };
+  assert.deepEqual(await drives(), ['main']);
+  await fetch(`${server.url}/v1/drives/more`, { method: 'PUT' });
+  assert.deepEqual(await drives(), ['main', 'more']);
   await fetch(`${server.url}/v1/files/main/a.txt`, { method: 'DELETE' });
   assert.equal((await fetch(`${server.url}/v1/files/main/a.txt`)).status, 404);
 

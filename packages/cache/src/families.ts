@@ -67,6 +67,13 @@ export interface ListedFolder {
   limit: number;
 }
 
+/** A page of a tenant's drives: so many names after one. */
+export interface ListedDrives {
+  tenant: string;
+  after: string;
+  limit: number;
+}
+
 /** What a cache has to know of a node; the rest is its owner's. */
 export interface Node {
   type: string;
@@ -163,6 +170,13 @@ export const families = {
     ttlMs: 5 * minutes,
     groups: ({ tenant }) => [['drive:all', tenant]],
     keeps: isThere,
+  }),
+  /** Pages of all drives of a tenant; also of none, because the first one tells. */
+  driveList: defineCache<ListedDrives, object[]>({
+    name: 'drive:list',
+    key: ({ tenant, after, limit }) => [tenant, limit, md5(after)],
+    ttlMs: 5 * minutes,
+    groups: ({ tenant }) => [['drive:all', tenant]],
   }),
   /** Only what has ended, and so does not change any more. */
   endedUpload: defineCache<Owned, { status: string } | undefined>({

@@ -57,6 +57,7 @@ test('an event kills what the source document lists, and nothing else', () => {
       [`node:children:t:main:${md5('')}`],
     ],
     [{ type: 'node.changed', tenant: 't', nodeId: 'n1', withSubtree: true }, ['node:t:n1'], ['node:tree:t']],
+    [{ type: 'drive.created', tenant: 't' }, [], ['drive:all:t']],
     [{ type: 'drive.changed', tenant: 't' }, [], ['drive:all:t', 'node:tree:t']],
     [{ type: 'upload.ended', tenant: 't', uploadId: 'u1' }, ['upload:ended:t:u1'], []],
   ];
@@ -103,6 +104,9 @@ test('applied to a cache, an event kills these values and leaves the others', as
     ['drive', { tenant: 't', name: 'main' }],
     ['driveById', { tenant: 't', id: 'd1' }],
     ['driveById', { tenant: 'u', id: 'd1' }],
+    ['driveList', { tenant: 't', after: '', limit: 10 }],
+    ['driveList', { tenant: 't', after: 'main', limit: 10 }],
+    ['driveList', { tenant: 'u', after: '', limit: 10 }],
   ];
   const killed = async (event: DomainEvent) => {
     version += 1;
@@ -144,7 +148,10 @@ test('applied to a cache, an event kills these values and leaves the others', as
   ]);
   assert.deepEqual(stable(await killed({ type: 'drive.changed', tenant: 't' })), [
     ...['node', 'node', 'nodeAt', 'nodeAt'],
-    ...['drive', 'driveById'],
+    ...['drive', 'driveById', 'driveList', 'driveList'],
+  ]);
+  assert.deepEqual(stable(await killed({ type: 'drive.created', tenant: 't' })), [
+    ...['drive', 'driveById', 'driveList', 'driveList'],
   ]);
 });
 

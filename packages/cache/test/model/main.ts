@@ -4,8 +4,6 @@
 //
 // Prints the first violation as JSON, or nothing.
 import { parseArgs } from 'node:util';
-// First, because it replaces what the cache imports.
-import './threads.js';
 import { sabotages } from './sabotage.js';
 import { Schedule, type Violation } from './schedule.js';
 import { Server } from './server.js';

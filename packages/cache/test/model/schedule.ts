@@ -6,13 +6,14 @@
 // The model is a number per value. A change commits the next version and then invalidates; when the invalidation says `applied`,
 // that version becomes the floor: whoever asks from then on must not get an older one, from Redis or from a load. Copies in another
 // process may be older until its notice has been delivered; copies in the process itself may not.
+// First, because it replaces what the cache imports.
+import { makeLarge, ownThreads, type Large } from './threads.js';
 import { ManualClock } from '@sluice/base';
 import { Cache, defineCache } from '../../src/index.js';
 import type { CacheDefinition, CacheFamily } from '../../src/index.js';
 import type { WatchHandlers } from '../../src/cache.js';
 import { Network, type Sabotage } from './network.js';
 import type { Server } from './server.js';
-import { makeLarge, ownThreads, type Large } from './threads.js';
 
 export interface Violation {
   seed: number;

@@ -18,7 +18,7 @@ export class Server {
   readonly #waiting: Waiting[] = [];
   #answered = 0;
   #unsent: (string | Buffer)[] = [];
-  #unread: Buffer<ArrayBufferLike> = Buffer.alloc(0);
+  #unread: Buffer = Buffer.alloc(0);
 
   private constructor(socket: Socket) {
     this.#socket = socket;
@@ -75,7 +75,9 @@ export class Server {
     const unsent = this.#unsent;
     this.#unsent = [];
     if (unsent.every((part) => typeof part === 'string')) return void this.#socket.write(unsent.join(''));
-    this.#socket.write(Buffer.concat(unsent.map((part) => (typeof part === 'string' ? Buffer.from(part) : part))));
+    this.#socket.write(
+      Buffer.concat(unsent.map((part) => (typeof part === 'string' ? Buffer.from(part) : part))),
+    );
   }
 
   #read(bytes: Buffer): void {
