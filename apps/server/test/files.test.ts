@@ -120,11 +120,12 @@ test('what happens to files is announced in a Redis stream', async () => {
   await waitUntil('the events are there', async () => {
     topics.length = 0;
     for (const { topic } of await readEvents({ redis: link })) topics.push(topic.replace('repository.', ''));
-    return topics.length >= 7;
+    return topics.length >= 8;
   });
   link.close();
   const upload = ['uploads.initiated', 'uploads.completed'];
   assert.deepEqual(topics, [
+    'drives.created',
     ...upload,
     'documents.created',
     ...upload,
