@@ -52,6 +52,15 @@ test('what was read often comes from the cache, and a change is seen at once by 
   assert.ok((await reads()).loaded > 0);
   await put(server.url, 'a.txt', 'second');
   assert.equal(await read(server.url), 'second');
+  const drives = async () => {
+    const { drives: list } = (await (await fetch(`${server.url}/v1/drives`)).json()) as {
+      drives: { name: string }[];
+    };
+    return list.map(({ name }) => name);
+  };
+  assert.deepEqual(await drives(), ['main']);
+  await fetch(`${server.url}/v1/drives/more`, { method: 'PUT' });
+  assert.deepEqual(await drives(), ['main', 'more']);
   await fetch(`${server.url}/v1/files/main/a.txt`, { method: 'DELETE' });
   assert.equal((await fetch(`${server.url}/v1/files/main/a.txt`)).status, 404);
 
@@ -111,11 +120,12 @@ test('what happens to files is announced in a Redis stream', async () => {
   await waitUntil('the events are there', async () => {
     topics.length = 0;
     for (const { topic } of await readEvents({ redis: link })) topics.push(topic.replace('repository.', ''));
-    return topics.length >= 7;
+    return topics.length >= 8;
   });
   link.close();
   const upload = ['uploads.initiated', 'uploads.completed'];
   assert.deepEqual(topics, [
+    'drives.created',
     ...upload,
     'documents.created',
     ...upload,

@@ -24,6 +24,8 @@ export interface DomainEvents {
   };
   /** What is directly in a folder (a path; the root is the empty one) is not what it was. */
   'folder.changed': { tenant: string; drive: string; path: string };
+  /** Nothing was in it before. */
+  'drive.created': { tenant: string };
   'drive.changed': { tenant: string };
   'upload.ended': { tenant: string; uploadId: string };
 }
@@ -70,6 +72,7 @@ export const kills: { readonly [Type in keyof DomainEvents]: Kills<DomainEvents[
     ],
   }),
   'folder.changed': ({ tenant, drive, path }) => ({ values: [], groups: [childrenOf(tenant, drive, path)] }),
+  'drive.created': ({ tenant }) => ({ values: [], groups: [['drive:all', tenant]] }),
   'drive.changed': ({ tenant }) => ({
     values: [],
     groups: [

@@ -67,6 +67,13 @@ export interface ListedFolder {
   limit: number;
 }
 
+/** A page of a tenant's drives: so many names after one. */
+export interface ListedDrives {
+  tenant: string;
+  after: string;
+  limit: number;
+}
+
 /** What a cache has to know of a node; the rest is its owner's. */
 export interface Node {
   type: string;
@@ -113,7 +120,7 @@ export const families = {
   }),
   graph: defineCache<{ jobId: string; documentIds: readonly Id[] }, Graph>({
     name: 'graph',
-    key: ({ jobId, documentIds }) => [jobId, md5(documentIds.map(String).sort().join('\n'))],
+    key: ({ jobId, documentIds }) => [jobId, digest(JSON.stringify(documentIds.map(String).sort()))],
     ttlMs: 10 * minutes,
     groups: ({ jobId }) => [['graph', jobId]],
   }),
@@ -133,7 +140,7 @@ export const families = {
   }),
   nodeAt: defineCache<{ tenant: string; drive: string; path: string }, Node | undefined>({
     name: 'node:at',
-    key: ({ tenant, drive, path }) => [tenant, drive, md5(path)],
+    key: ({ tenant, drive, path }) => [tenant, drive, digest(path)],
     ttlMs: 5 * minutes,
     indexed: false,
     groups: ({ tenant }) => [['node:tree', tenant]],
@@ -145,7 +152,7 @@ export const families = {
    */
   nodeList: defineCache<ListedFolder, { nodes: Node[] } | undefined>({
     name: 'node:list',
-    key: ({ tenant, drive, path, after, limit }) => [tenant, drive, md5(path), limit, md5(after)],
+    key: ({ tenant, drive, path, after, limit }) => [tenant, drive, digest(path), limit, digest(after)],
     ttlMs: 5 * minutes,
     groups: ({ tenant, drive, path }) => [childrenOf(tenant, drive, path), ['node:tree', tenant]],
     keeps: (list) => list !== undefined && list !== null && list.nodes.every(isListable),
@@ -164,6 +171,13 @@ export const families = {
     groups: ({ tenant }) => [['drive:all', tenant]],
     keeps: isThere,
   }),
+  /** Pages of all drives of a tenant; also of none, because the first one tells. */
+  driveList: defineCache<ListedDrives, object[]>({
+    name: 'drive:list',
+    key: ({ tenant, after, limit }) => [tenant, limit, digest(after)],
+    ttlMs: 5 * minutes,
+    groups: ({ tenant }) => [['drive:all', tenant]],
+  }),
   /** Only what has ended, and so does not change any more. */
   endedUpload: defineCache<Owned, { status: string } | undefined>({
     name: 'upload:ended',
@@ -175,7 +189,7 @@ export const families = {
 
 /** What is directly in a folder; the root of a drive is the empty path. */
 export function childrenOf(tenant: string, drive: string, path: string): readonly [string, ...string[]] {
-  return ['node:children', tenant, drive, md5(path)];
+  return ['node:children', tenant, drive, digest(path)];
 }
 
 function isSettled(node: Node | null | undefined): boolean {
@@ -190,7 +204,12 @@ function isThere(value: object | null | undefined): boolean {
   return value !== undefined && value !== null;
 }
 
-/** As the source document names its keys; nothing secret depends on it. */
+/** What is too long for a name. Anybody can make two paths that have one MD5, and would read one file under the name of the other. */
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('base64url');
+}
+
+/** As the source document names the keys of searches. Who makes two that meet gets the wrong one of their own. */
 function md5(text: string): string {
   return createHash('md5').update(text).digest('hex');
 }

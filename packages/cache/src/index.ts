@@ -30,6 +30,7 @@ export type {
   Graph,
   JobProgress,
   JobStatus,
+  ListedDrives,
   ListedFolder,
   Manager,
   Owned,

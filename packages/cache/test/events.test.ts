@@ -8,6 +8,7 @@ import { eventually, latch, useRedis } from './setup.js';
 
 const bed = useRedis();
 const md5 = (text: string) => createHash('md5').update(text).digest('hex');
+const digest = (text: string) => createHash('sha256').update(text).digest('base64url');
 
 test('keys and lives are those of the source document', () => {
   const rows: [Family<never, unknown>, unknown, string, number][] = [
@@ -19,7 +20,7 @@ test('keys and lives are those of the source document', () => {
     [families.docTranscription, 3, 'doc:transcription:3', 3_600],
     [families.docTranslation, 3, 'doc:translation:3', 3_600],
     [families.vectorSearch, { query: 'q', jobId: 'j1' }, `vector:search:${md5('q')}:j1`, 1_800],
-    [families.graph, { jobId: 'j1', documentIds: [2, 1] }, `graph:j1:${md5('1\n2')}`, 600],
+    [families.graph, { jobId: 'j1', documentIds: [2, 1] }, `graph:j1:${digest('["1","2"]')}`, 600],
     [families.usersManagers, undefined, 'users:managers', 300],
     [families.usersAnalysts, 9, 'users:analysts:9', 300],
   ];
@@ -28,6 +29,40 @@ test('keys and lives are those of the source document', () => {
     assert.equal(family.ttlMs, ttlSeconds * 1_000, name);
   }
   assert.equal(families.jobStatus.nearMs, 0, 'the state of a job leaves no copies');
+});
+
+test('values of different families, and of keys made to meet, have different names', () => {
+  // Published by Marc Stevens: two texts with one MD5.
+  const [one, two] = ['A', 'E'].map(
+    (sign) => `TEXTCOLLBYfGiJUETHQ4h${sign}cKSMd5zYpgqf1YRDhkmxHkhPWptrkoyz28wnI9V0aHeAuaKnak`,
+  ) as [string, string];
+  assert.equal(md5(one), md5(two));
+  // Tenants, drives and ids that are called like the families.
+  const words = ['at', 'id', 'list', 'all', 'tree', 'children', 'ended', 'a:b', 'a', 'b'];
+  const names: string[] = [];
+  const add = <K, V>(family: Family<K, V>, key: K) => names.push(valueName(family, key));
+  for (const tenant of words) {
+    for (const id of words) {
+      add(families.node, { tenant, id });
+      add(families.drive, { tenant, name: id });
+      add(families.driveById, { tenant, id });
+      add(families.endedUpload, { tenant, id });
+      for (const path of [one, two, ...words]) {
+        const place = { tenant, drive: id, path };
+        add(families.nodeAt, place);
+        add(families.nodeList, { ...place, after: '', limit: 1 });
+        add(families.nodeList, { ...place, after: path, limit: 1 });
+      }
+    }
+    for (const after of [one, two, ...words]) add(families.driveList, { tenant, after, limit: 1 });
+  }
+  for (const documentIds of [['a', 'b'], ['a\nb'], ['a,b'], [one], [two]])
+    add(families.graph, { jobId: 'j', documentIds });
+  assert.equal(new Set(names).size, names.length);
+  const groups = [one, two].map(
+    (path) => killedBy({ type: 'folder.changed', tenant: 't', drive: 'd', path }).groups[0],
+  );
+  assert.notEqual(groups[0], groups[1]);
 });
 
 test('an event kills what the source document lists, and nothing else', () => {
@@ -48,15 +83,16 @@ test('an event kills what the source document lists, and nothing else', () => {
         at: { drive: 'main', path: 'a/b' },
         withSubtree: false,
       },
-      ['node:t:n1', 'node:at:t:main:a7e86136543b019d72468ceebf71fb8e'],
-      [`node:children:t:main:${md5('a')}`],
+      ['node:t:n1', `node:at:t:main:${digest('a/b')}`],
+      [`node:children:t:main:${digest('a')}`],
     ],
     [
       { type: 'folder.changed', tenant: 't', drive: 'main', path: '' },
       [],
-      [`node:children:t:main:${md5('')}`],
+      [`node:children:t:main:${digest('')}`],
     ],
     [{ type: 'node.changed', tenant: 't', nodeId: 'n1', withSubtree: true }, ['node:t:n1'], ['node:tree:t']],
+    [{ type: 'drive.created', tenant: 't' }, [], ['drive:all:t']],
     [{ type: 'drive.changed', tenant: 't' }, [], ['drive:all:t', 'node:tree:t']],
     [{ type: 'upload.ended', tenant: 't', uploadId: 'u1' }, ['upload:ended:t:u1'], []],
   ];
@@ -103,6 +139,9 @@ test('applied to a cache, an event kills these values and leaves the others', as
     ['drive', { tenant: 't', name: 'main' }],
     ['driveById', { tenant: 't', id: 'd1' }],
     ['driveById', { tenant: 'u', id: 'd1' }],
+    ['driveList', { tenant: 't', after: '', limit: 10 }],
+    ['driveList', { tenant: 't', after: 'main', limit: 10 }],
+    ['driveList', { tenant: 'u', after: '', limit: 10 }],
   ];
   const killed = async (event: DomainEvent) => {
     version += 1;
@@ -144,7 +183,10 @@ test('applied to a cache, an event kills these values and leaves the others', as
   ]);
   assert.deepEqual(stable(await killed({ type: 'drive.changed', tenant: 't' })), [
     ...['node', 'node', 'nodeAt', 'nodeAt'],
-    ...['drive', 'driveById'],
+    ...['drive', 'driveById', 'driveList', 'driveList'],
+  ]);
+  assert.deepEqual(stable(await killed({ type: 'drive.created', tenant: 't' })), [
+    ...['drive', 'driveById', 'driveList', 'driveList'],
   ]);
 });
 

@@ -17,6 +17,8 @@ const programs = 2;
 /** A sabotage is noticed after some hundred schedules. */
 const sabotagedSchedules = 5_000;
 const limitMs = 540_000;
+/** Schedules make much that soon goes; with more room for it a fifth of the time is saved that goes into collecting it. */
+const roomForYoung = '--max-semi-space-size=64';
 const firstSeed = Math.floor(Math.random() * 2 ** 30);
 
 let redis: RedisServer;
@@ -27,7 +29,8 @@ after(() => redis.stop());
 
 async function run(seed: number, count: number, sabotage = ''): Promise<Violation | undefined> {
   const args = ['--redis', redis.url, '--seed', `${seed}`, '--schedules', `${count}`, '--sabotage', sabotage];
-  const { stdout } = await promisify(execFile)(process.execPath, [program, ...args], { timeout: limitMs });
+  const command = [roomForYoung, program, ...args];
+  const { stdout } = await promisify(execFile)(process.execPath, command, { timeout: limitMs });
   return stdout === '' ? undefined : (JSON.parse(stdout) as Violation);
 }
 

@@ -16,8 +16,12 @@ export function eventsOfChange(change: Change): DomainEvent[] {
     case 'tree':
       return [{ type: 'node.changed', tenant, nodeId: change.nodeId, withSubtree: true }];
     case 'drive':
-      return [{ type: 'drive.changed', tenant }];
+      return [driveEvent(tenant, change.is === 'there')];
   }
+}
+
+function driveEvent(tenant: string, isThere: boolean): DomainEvent {
+  return { type: isThere ? 'drive.created' : 'drive.changed', tenant };
 }
 
 function listsOf(tenant: string, drive: string, folders: readonly string[]): DomainEvent[] {
@@ -49,7 +53,7 @@ export function eventsOfMessage(topic: string, value: string): DomainEvent[] {
   if (about === undefined) return [];
   const { tenant, drive, path, nodeId, nodeType, previousPath, uploadId } = read(value);
   if (tenant === undefined) return [];
-  if (about === 'drives') return [{ type: 'drive.changed', tenant }];
+  if (about === 'drives') return [driveEvent(tenant, what === 'created')];
   const isPlaced = drive !== undefined && path !== undefined;
   if (about === 'folders') return isPlaced ? listsOf(tenant, drive, [path]) : [];
   if (about === 'uploads') {

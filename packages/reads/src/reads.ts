@@ -1,4 +1,4 @@
-// What is read most: files and folders by place and by id, what is in a folder, drives, and uploads that have ended. `CachedReads` asks
+// What is read most: files and folders by place and by id, what is in a folder, drives and their list, and uploads that have ended. `CachedReads` asks
 // the cache first; `directReads` asks the records every time, for who has no cache.
 //
 // Live uploads are not read here: their state is in Redis already. Files that are still to come, and lists that show one, are asked for
@@ -6,7 +6,14 @@
 //
 // A list is kept by the path of its folder, because that is what events tell. Whoever asks for the folder by its id gets the list of
 // its path only if the same folder is still there; otherwise it has just been moved, and the records are asked.
-import { families, type Cache, type CacheFamily, type Family, type ListedFolder } from '@sluice/cache';
+import {
+  families,
+  type Cache,
+  type CacheFamily,
+  type Family,
+  type ListedDrives,
+  type ListedFolder,
+} from '@sluice/cache';
 import type { Drive, ListNodes, NodeRecord, Records, UploadRecord } from '@sluice/records';
 
 export interface Reads {
@@ -16,6 +23,8 @@ export interface Reads {
   list(tenant: string, drive: string, folder: FolderRef | undefined, page: ListPage): Promise<NodeRecord[]>;
   drive(tenant: string, name: string): Promise<Drive | undefined>;
   driveById(tenant: string, id: string): Promise<Drive | undefined>;
+  /** By name. */
+  drives(tenant: string, page: ListPage): Promise<Drive[]>;
   /** Undefined also for one that is still open. */
   endedUpload(tenant: string, id: string): Promise<UploadRecord | undefined>;
 }
@@ -30,6 +39,7 @@ export function directReads({ nodes, drives, uploads }: Records): Reads {
     list: (tenant, drive, folder, page) => nodes.list(tenant, drive, folder?.id ?? null, page),
     drive: (tenant, name) => drives.get(tenant, name),
     driveById: (tenant, id) => drives.getById(tenant, id),
+    drives: (tenant, page) => drives.list(tenant, page),
     endedUpload: async (tenant, id) => ended(await uploads.get(tenant, id)),
   };
 }
@@ -58,6 +68,7 @@ export class CachedReads implements Reads {
   readonly #direct: Reads;
   readonly #drive: CacheFamily<{ tenant: string; name: string }, Drive | undefined>;
   readonly #driveById: CacheFamily<Owned, Drive | undefined>;
+  readonly #driveList: CacheFamily<ListedDrives, Drive[] | undefined>;
   readonly #endedUpload: CacheFamily<Owned, UploadRecord | undefined>;
 
   constructor(cache: Cache, records: Records) {
@@ -73,6 +84,9 @@ export class CachedReads implements Reads {
     );
     this.#driveById = open(cache, families.driveById, ({ tenant, id }: Owned) =>
       direct.driveById(tenant, id),
+    );
+    this.#driveList = open(cache, families.driveList, ({ tenant, ...page }: ListedDrives) =>
+      direct.drives(tenant, page),
     );
     this.#endedUpload = open(cache, families.endedUpload, ({ tenant, id }: Owned) =>
       records.uploads.get(tenant, id),
@@ -110,6 +124,11 @@ export class CachedReads implements Reads {
 
   async driveById(tenant: string, id: string): Promise<Drive | undefined> {
     return dated(await this.#driveById.get({ tenant, id: id.toLowerCase() }), 'createdAt');
+  }
+
+  async drives(tenant: string, { after = '', limit }: ListPage): Promise<Drive[]> {
+    const drives = (await this.#driveList.get({ tenant, after: after.normalize('NFC'), limit }))!;
+    return drives.map((drive) => dated(drive, 'createdAt')!);
   }
 
   async endedUpload(tenant: string, id: string): Promise<UploadRecord | undefined> {

@@ -7,7 +7,7 @@ import { followerKey, RedisStreamSink, Relay } from '@sluice/events';
 import { RedisLink } from '@sluice/redis';
 import { waitUntil } from '@sluice/testbed';
 import { ChangeFollower, eventsOfMessage } from '../src/index.js';
-import { drive, known, loadsOf, store, useServers } from './setup.js';
+import { drive, known, loadsOf, store, useServers, type Process } from './setup.js';
 
 const bed = useServers();
 
@@ -112,6 +112,55 @@ test('a change whose writer died before it could tell is corrected from the outb
   await until('v3');
   await dying.records.nodes.delete({ tenant, id: node!.id });
   await until(undefined);
+});
+
+test('the drives are listed from the records once, and one that comes or goes is in the next list', async (t) => {
+  const { tenant, open } = await bed.service(t);
+  const [one, two] = [await open(), await open()];
+  const names = async ({ reads }: Process, page: { after?: string; limit: number } = { limit: 10 }) =>
+    (await reads.drives(tenant, page)).map(({ name }) => name);
+  for (const process of [one, two, one, two]) assert.deepEqual(await names(process), [drive]);
+  assert.equal(loadsOf(one, 'drive:list') + loadsOf(two, 'drive:list'), 1);
+  assert.deepEqual(await one.reads.drives(tenant, { limit: 10 }), await one.records.drives.list(tenant));
+  assert.deepEqual(await names(one, { limit: 10, after: drive }), []);
+
+  const seen = async (...wanted: string[]) => {
+    assert.deepEqual(await names(one), wanted);
+    await waitUntil(`${String(wanted)} in another process`, async () => {
+      return String(await names(two)) === String(wanted);
+    });
+  };
+  await one.records.drives.create({ tenant, name: 'photos', bucket: 'b' });
+  await seen(drive, 'photos');
+  assert.deepEqual(await names(one, { limit: 10, after: drive }), ['photos'], 'the other pages too');
+  await one.records.drives.delete(tenant, drive);
+  await seen('photos');
+  assert.deepEqual(await one.reads.drives('somebody else', { limit: 10 }), []);
+});
+
+test('a drive whose maker died before it could tell is in the list by the outbox, and so is one that went', async (t) => {
+  const { tenant, prefix, open } = await bed.service(t);
+  const [reader, dying] = [await open(), await open({ tells: false })];
+  const names = async () => (await reader.reads.drives(tenant, { limit: 10 })).map(({ name }) => name);
+  assert.deepEqual(await names(), [drive]);
+  await dying.records.drives.create({ tenant, name: 'photos', bucket: 'b' });
+  assert.deepEqual(await names(), [drive], 'nobody knows it yet');
+  const link = new RedisLink(bed.redis.url);
+  const relay = new Relay({ records: reader.records, sink: new RedisStreamSink({ redis: link, prefix }) });
+  const follower = new ChangeFollower({ cache: reader.cache, redis: new RedisLink(bed.redis.url), prefix });
+  void relay.start();
+  follower.start();
+  t.after(async () => {
+    await Promise.all([relay.stop(), follower.stop()]);
+    link.close();
+  });
+  const until = (...wanted: string[]) =>
+    waitUntil(`the list is ${String(wanted)}`, async () => String(await names()) === String(wanted), {
+      timeoutMs: 20_000,
+    });
+  await until(drive, 'photos');
+  await dying.records.drives.delete(tenant, 'photos');
+  await until(drive);
 });
 
 test('an event that makes no sense is passed over with a line in the log, and those behind it are applied', async (t) => {

@@ -2,7 +2,7 @@
  * What a write has done to what others read, for whoever keeps copies of what the records say. It is told after the commit and before
  * the writer gets its answer; the same is in the outbox, for the case that the writer dies in between.
  *
- * Files are told of once they are ACTIVE, drives and folders when they change or go. A file that is still to come is told of only as
+ * Files are told of once they are ACTIVE, folders when they change or go, drives when they come or go. A file that is still to come is told of only as
  * something that a list of its folder shows; that bytes of it have come (UPLOADING) is told nobody.
  */
 export type Change =
@@ -12,7 +12,8 @@ export type Change =
   | { what: 'lists'; tenant: string; drive: string; folders: string[] }
   /** Something moved, or a folder was deleted: paths below it are not what they were. */
   | { what: 'tree'; tenant: string; nodeId: string }
-  | { what: 'drive'; tenant: string; drive: string };
+  /** A drive was made or deleted; also when it was there, or gone, already. */
+  | { what: 'drive'; tenant: string; drive: string; is: 'there' | 'gone' };
 
 /** Must not throw: the change has happened. */
 export type OnChange = (change: Change) => Promise<void>;

@@ -5,7 +5,7 @@ import { recordsErrors } from './errors.js';
 import { checkText, isNodeId } from './metadata.js';
 import { toDrive, type Drive } from './model.js';
 import { checkName } from './names.js';
-import { build } from './schema.js';
+import { build, type DriveRow } from './schema.js';
 
 const DEFAULT_PAGE = 100;
 const LARGEST_PAGE = 1_000;
@@ -36,13 +36,15 @@ export class Drives {
     if (prefix !== '') checkText('prefix', prefix);
     const kept = checkName(name);
     const wanted = { tenant, name: kept, bucket, prefix };
-    const insert = build.insertInto('drives').values(wanted);
-    await this.database.ask(
-      'create a drive',
-      insert.onConflict((on) => on.columns(['tenant', 'name']).doNothing()),
+    const answer = await this.database.call<{ drive: DriveRow; created: boolean }>(
+      'sluice_create_drive',
+      wanted,
     );
-    const drive = await this.get(tenant, kept);
-    if (drive?.bucket === bucket && drive.prefix === prefix) return drive;
+    if (answer.created) this.nudge();
+    // One that was there may have been made by an earlier attempt of the same call.
+    await this.onChange({ what: 'drive', tenant, drive: kept, is: 'there' });
+    const drive = toDrive(answer.drive);
+    if (drive.bucket === bucket && drive.prefix === prefix) return drive;
     throw recordsErrors.DRIVE_CONFLICT({ drive: kept });
   }
 
@@ -93,10 +95,9 @@ export class Drives {
       values,
     );
     const { gone } = rows[0] as { gone: boolean };
-    if (gone) {
-      this.nudge();
-      await this.onChange({ what: 'drive', tenant, drive: name.normalize('NFC') });
-    }
+    if (gone) this.nudge();
+    // Nothing to delete: an earlier attempt may have done it, and its answer was lost.
+    await this.onChange({ what: 'drive', tenant, drive: name.normalize('NFC'), is: 'gone' });
     return gone;
   }
 }

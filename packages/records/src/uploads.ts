@@ -41,6 +41,9 @@ export type BeginUpload = {
   tenant: string;
   owner?: string;
   drive: string;
+  /** Of the drive by which the place of the object was chosen: if another has its name by now, with other settings, it is not found. */
+  bucket?: string;
+  prefix?: string;
   /** Contains the upload's id and is never used again. */
   objectKey: string;
   declaredSize?: number;
@@ -355,6 +358,8 @@ function beginArguments(upload: Beginning) {
     tenant: checkText('tenant', upload.tenant),
     owner: checkOptionalText('owner', upload.owner),
     drive: checkText('drive', upload.drive).normalize('NFC'),
+    bucket: checkOptionalText('bucket', upload.bucket),
+    prefix: upload.prefix === '' ? '' : checkOptionalText('prefix', upload.prefix),
     ...checkPlace(upload),
     objectKey: checkText('objectKey', upload.objectKey),
     declaredSize: checkOptionalCount('declaredSize', upload.declaredSize),

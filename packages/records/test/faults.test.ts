@@ -73,8 +73,8 @@ test('a restart in the middle of many calls is waited out, and each call happene
   await own.restart();
   assert.ok((await stored).every(({ node }) => node!.version === 1));
   assert.deepEqual(await records.uploads.usage('t'), { bytes: 300, files: 300 });
-  // Three of each file, and one of each folder that was made.
-  assert.equal((await records.outbox.state()).waiting, 905);
+  // Three of each file, and one of each folder that was made, and of the drive.
+  assert.equal((await records.outbox.state()).waiting, 906);
   await records.close();
   await own.stop();
 });
@@ -106,10 +106,12 @@ test('a commit whose reply was lost is repeated and happens once', async () => {
   const { node: rest } = await records.uploads.storeWhole(whole('e'));
   const taken = await records.verifications.take({ nodeId: rest!.id, result: 'approved' });
   assert.equal(taken.replayed, true);
-  assert.equal(proxy.lost, 6);
+  proxy.loseReplyTo('sluice_create_drive');
+  assert.equal((await records.drives.create({ tenant: 't', name: 'more', bucket: 'b' })).name, 'more');
+  assert.equal(proxy.lost, 7);
   assert.deepEqual(await records.uploads.usage('t'), { bytes: 2, files: 2 });
   const rows = await server.query('SELECT event_id FROM outbox', [], url);
-  assert.equal(rows.length, 3 + 3 + 2 + 2 + 4);
+  assert.equal(rows.length, 3 + 3 + 2 + 2 + 4 + 2);
   await records.close();
   await proxy.stop();
 });

@@ -62,12 +62,16 @@ export function recordsSuite(
 
     const object = { size: 10, etag: '"e"', contentType: 'text/plain' };
 
-    /** Of uploads, documents and drives; what is told for the sake of lists only is asked for by itself. */
-    async function eventsOf(tenant: string, ofFolders = false): Promise<Record<string, unknown>[]> {
+    /** Of uploads, documents and drives that go; what is told for the sake of lists only is asked for by itself. */
+    async function eventsOf(
+      tenant: string,
+      forLists?: 'folders.changed' | 'drives.created',
+    ): Promise<Record<string, unknown>[]> {
       const sql = `SELECT payload FROM outbox WHERE payload->>'tenant' = $1 ORDER BY seq`;
       const rows = await server.query(sql, [tenant], url);
       const events = rows.map(({ payload }) => payload as Record<string, unknown>);
-      return events.filter(({ type }) => (type === 'repository.folders.changed') === ofFolders);
+      if (forLists !== undefined) return events.filter(({ type }) => type === `repository.${forLists}`);
+      return events.filter(({ type }) => !/folders\.changed|drives\.created/.test(String(type)));
     }
 
     const idsOf = (events: Record<string, unknown>[]): string[] =>
@@ -109,6 +113,46 @@ export function recordsSuite(
         ['photos'],
       );
       assert.equal(await records.drives.get(newTenant(), 'photos'), undefined);
+    });
+
+    test('a drive that is made is in the outbox once, and told by whoever made it or came late', async () => {
+      const told: Change[] = [];
+      const onChange = async (change: Change) => void told.push(change);
+      const telling = await openRecords({ url, poolSize: 2, onChange });
+      const tenant = newTenant();
+      const { id } = await telling.drives.create({ tenant, name: 'photos', bucket: 'b' });
+      await telling.drives.create({ tenant, name: 'photos', bucket: 'b' });
+      const photos = { what: 'drive', tenant, drive: 'photos' };
+      const there = { ...photos, is: 'there' };
+      assert.deepEqual(told.splice(0), [there, there]);
+      const [event, ...more] = await eventsOf(tenant, 'drives.created');
+      assert.deepEqual(more, []);
+      assert.deepEqual(
+        [event!['type'], event!['eventId'], event!['drive']],
+        ['repository.drives.created', `${id}:created`, 'photos'],
+      );
+      // The answer to the first deletion may have been lost: the second tells for it.
+      assert.equal(await telling.drives.delete(tenant, 'photos'), true);
+      assert.equal(await telling.drives.delete(tenant, 'photos'), false);
+      const gone = { ...photos, is: 'gone' };
+      assert.deepEqual(told.splice(0), [gone, gone]);
+      await telling.close();
+    });
+
+    test('an object that lies where its drive does not look is refused', async () => {
+      const tenant = await newDrive();
+      const place = { bucket: 'bucket', prefix: '' };
+      const elsewhere = [
+        { bucket: 'another', prefix: '' },
+        { bucket: 'bucket', prefix: 'p/' },
+      ];
+      for (const wrong of elsewhere) {
+        await assert.rejects(records.uploads.begin(beginning(tenant, 'a', wrong)), code('DRIVE_NOT_FOUND'));
+        await assert.rejects(records.uploads.storeWhole(whole(tenant, 'a', wrong)), code('DRIVE_NOT_FOUND'));
+      }
+      assert.deepEqual(await records.nodes.list(tenant, DRIVE, null), []);
+      await records.uploads.storeWhole(whole(tenant, 'a', place));
+      await records.uploads.begin(beginning(tenant, 'b', place));
     });
 
     test('a drive is deleted only when nothing is in it', async () => {
@@ -684,7 +728,7 @@ export function recordsSuite(
       await telling.nodes.delete({ tenant, id: folder!.id });
       assert.deepEqual(await since(), [{ what: 'tree', tenant, nodeId: folder!.id }]);
       assert.equal(await telling.drives.delete(tenant, DRIVE), true);
-      assert.deepEqual(await since(), [{ what: 'drive', tenant, drive: DRIVE }]);
+      assert.deepEqual(await since(), [{ what: 'drive', tenant, drive: DRIVE, is: 'gone' }]);
 
       const documents = (await eventsOf(tenant)).filter(({ type }) => !String(type).includes('.uploads.'));
       assert.deepEqual(
@@ -712,7 +756,7 @@ export function recordsSuite(
       const toldLater = async (...folders: string[]) => {
         inOutbox.push(...folders);
         assert.deepEqual(
-          (await eventsOf(tenant, true)).map(({ path }) => path),
+          (await eventsOf(tenant, 'folders.changed')).map(({ path }) => path),
           inOutbox,
         );
       };

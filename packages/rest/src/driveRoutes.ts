@@ -19,7 +19,7 @@ export const driveRoutes: Route[] = [
     query: { after: { type: 'string', description: 'The `next` of the page before.' } },
     handle: async ({ principal, query, parts }) => {
       const after = query['after'] === undefined ? {} : { after: checkName(query['after']) };
-      const drives = await parts.records.drives.list(principal.tenant, { limit: drivePage, ...after });
+      const drives = await parts.reads.drives(principal.tenant, { limit: drivePage, ...after });
       return {
         drives: drives.map(driveView),
         next: drives.length === drivePage ? drives.at(-1)!.name : null,

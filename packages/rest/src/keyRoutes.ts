@@ -171,7 +171,7 @@ function keyId(params: Call['params']): string {
   return id;
 }
 
-/** A tenant that has never had a drive gets the one that the examples use. */
+/** A tenant that has never had a drive gets the one that the examples use. What is to be written is asked of the records, not of a copy. */
 async function makeFirstDrive({ parts }: Call, tenant: string): Promise<void> {
   const { drives } = parts.records;
   if ((await drives.list(tenant, { limit: 1 })).length > 0) return;

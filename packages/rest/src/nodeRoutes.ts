@@ -245,7 +245,8 @@ export function nodeView(node: NodeRecord): object {
   };
 }
 
-function ownNode({ params, principal, parts }: Call): Promise<NodeRecord> {
+/** The node of the address, if it is the caller's. */
+export function ownNode({ params, principal, parts }: Call): Promise<NodeRecord> {
   return nodeOf(parts, principal.tenant, params['id']!);
 }
 

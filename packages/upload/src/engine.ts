@@ -1,7 +1,7 @@
 // What every step of an upload works with: the connections, the records, the stores, the queue of its jobs, and the settings.
 // The steps are functions in files of their own (`initiate.ts`, `receive.ts`, `writePart.ts`, `complete.ts`, `end.ts`, …);
 // `uploads.ts` puts them together.
-import type { Logger } from '@sluice/base';
+import { isSluiceError, type Logger } from '@sluice/base';
 import type { Queue } from '@sluice/queue';
 import { recordsErrors, type Drive, type Records } from '@sluice/records';
 import type { RedisLink, ScriptArgument } from '@sluice/redis';
@@ -133,12 +133,17 @@ export function budgetOf({ settings, partitions }: Engine): { budgetBytes: numbe
 
 export const defaultContentType = 'application/octet-stream';
 
-/** Drives hardly ever change, and every upload asks for one; the records check it once more when they write. */
+/**
+ * Drives hardly ever change, and every upload asks for one. What is remembered says where bytes go, never that they are taken: the
+ * records are told of that place, and refuse the upload in its transaction if the drive is gone, or another with its name looks
+ * elsewhere. Who is refused forgets it (`inDrive`), so that the next one asks. The cache instead of this memory would cost a round trip,
+ * and would have to be checked in the same way.
+ */
 const driveKnownMs = 5_000;
 const maxKnownDrives = 10_000;
 
 export async function driveOf({ records, drives }: Engine, tenant: string, name: string): Promise<Drive> {
-  const key = `${tenant}\n${name}`;
+  const key = nameOf(tenant, name);
   const known = drives.get(key);
   if (known && known.untilMs > performance.now()) return known.drive;
   const drive = await records.drives.get(tenant, name);
@@ -146,4 +151,18 @@ export async function driveOf({ records, drives }: Engine, tenant: string, name:
   if (drives.size >= maxKnownDrives) drives.clear();
   drives.set(key, { drive, untilMs: performance.now() + driveKnownMs });
   return drive;
+}
+
+/** What the records say of a drive that is not there counts for those who come later, too. */
+export async function inDrive<T>({ drives }: Engine, drive: Drive, writing: Promise<T>): Promise<T> {
+  try {
+    return await writing;
+  } catch (error) {
+    if (isSluiceError(error, 'DRIVE_NOT_FOUND')) drives.delete(nameOf(drive.tenant, drive.name));
+    throw error;
+  }
+}
+
+function nameOf(tenant: string, name: string): string {
+  return `${tenant}\n${name.normalize('NFC')}`;
 }

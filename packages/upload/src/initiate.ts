@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { failPoint } from '@sluice/base';
 import { checkMetadata, checkPath, type Drive, type Limits, type UploadRecord } from '@sluice/records';
 import { resultOf } from './complete.js';
-import { budgetOf, driveOf, priceOf, runScript, type Engine } from './engine.js';
+import { budgetOf, driveOf, inDrive, priceOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { makeId } from './keys.js';
 import { planParts, type PartPlan } from './plan.js';
@@ -87,11 +87,13 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
   );
   await engine.hooks.beforeAccept?.(upload);
   const id = makeId(Math.floor(Math.random() * engine.settings.partitions));
-  const begun = await engine.records.uploads.begin({
+  const beginning = engine.records.uploads.begin({
     id,
     tenant: upload.tenant,
     ...(upload.owner !== undefined && { owner: upload.owner }),
     drive: upload.drive,
+    bucket: drive.bucket,
+    prefix: drive.prefix,
     path: upload.path,
     objectKey: objectKeyOf(drive, id),
     ...(upload.size !== undefined && { declaredSize: upload.size }),
@@ -105,6 +107,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
     ...(upload.ifMatch && { ifMatch: upload.ifMatch }),
     ...(upload.limits && { limits: upload.limits }),
   });
+  const begun = await inDrive(engine, drive, beginning);
   failPoint('initiate.recorded');
   const known = begun.replayed ? await readState(engine, begun.upload.id) : undefined;
   if (known) return known;

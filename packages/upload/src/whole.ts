@@ -6,12 +6,12 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { failPoint, isSluiceError } from '@sluice/base';
-import type { Activated, Limits } from '@sluice/records';
+import type { Activated, Drive, Limits } from '@sluice/records';
 import { crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
 import { BodyReader, type Source } from './body.js';
 import { resultOf } from './complete.js';
 import { completionErrors } from './completionErrors.js';
-import { defaultContentType, driveOf, type Engine } from './engine.js';
+import { defaultContentType, driveOf, inDrive, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
 import { cancel } from './end.js';
@@ -93,7 +93,8 @@ async function storeSmall(
     stopKeeping();
     body.close();
   }
-  const stored = await record(engine, upload, id, objectKey, object).catch(async (error: unknown) => {
+  const recording = record(engine, upload, id, drive, objectKey, object);
+  const stored = await inDrive(engine, drive, recording).catch(async (error: unknown) => {
     // What the records refused for good leaves nothing; of anything else nobody knows yet whether it was recorded.
     if (isSluiceError(error) && !error.retryable)
       await store.delete(objectKey).then(
@@ -200,6 +201,7 @@ function record(
   engine: Engine,
   upload: NewUpload,
   id: string,
+  drive: Drive,
   objectKey: string,
   object: Written,
 ): Promise<Activated> {
@@ -208,6 +210,8 @@ function record(
     tenant: upload.tenant,
     ...(upload.owner !== undefined && { owner: upload.owner }),
     drive: upload.drive,
+    bucket: drive.bucket,
+    prefix: drive.prefix,
     path: upload.path,
     objectKey,
     declaredSize: object.size,

@@ -93,6 +93,42 @@ test('a note whose drive was removed is cleaned up like any other', async (t) =>
   await nothingLeftBut(service, []);
 });
 
+test('a drive that was remembered takes nothing once it is gone, and nothing goes where its successor does not look', async (t) => {
+  const service = await startService(t, { settings: quick });
+  const { uploads, records } = service;
+  const upload = { tenant, drive: 'other', path: 'f' };
+  const put = () => uploads.store(upload, stream(bytesOf(10)), 10);
+  const begin = () => uploads.initiate({ ...upload, size: 10 });
+  const empty = async () => {
+    const node = await records.nodes.getByPath(tenant, 'other', 'f');
+    await records.nodes.delete({ tenant, id: node!.id });
+    assert.equal(await records.drives.delete(tenant, 'other'), true);
+  };
+  await records.drives.create({ tenant, name: 'other', bucket: 'files', prefix: 'old/' });
+  await put();
+  await empty();
+  await assert.rejects(begin(), { code: 'DRIVE_NOT_FOUND' });
+  await assert.rejects(put(), { code: 'DRIVE_NOT_FOUND' });
+
+  await records.drives.create({ tenant, name: 'other', bucket: 'files', prefix: 'old/' });
+  await put();
+  await empty();
+  await records.drives.create({ tenant, name: 'other', bucket: 'files', prefix: 'old/' });
+  await put();
+  await empty();
+  for (const [prefix, first] of [
+    ['new/', put],
+    ['newer/', begin],
+  ] as const) {
+    await records.drives.create({ tenant, name: 'other', bucket: 'files', prefix });
+    await assert.rejects(first(), { code: 'DRIVE_NOT_FOUND' }, 'what it remembers is another place');
+    await put();
+    const { objectKey } = (await records.nodes.getByPath(tenant, 'other', 'f'))!;
+    assert.ok(objectKey!.startsWith(prefix), objectKey);
+    await empty();
+  }
+});
+
 test('who comes late with a file whose note was taken for old learns that it has ended', async (t) => {
   const { records } = await startService(t, { settings: quick });
   const id = makeId(0);

@@ -1,11 +1,13 @@
 // One random schedule: a few processes with a cache each read, change and invalidate a few values, and everything that can happen
 // between any two steps happens at random: replies get lost, commands arrive late, loaders are slow, fail or die with their process,
-// what was read takes its time to be opened, values are set by hand, leases end, groups are swept, values, generations and indexes are
-// evicted, notices come late or not at all, clocks go on.
+// what was read takes its time to be opened, large values are compressed and opened by another thread, values are set by hand, leases
+// end, groups are swept, values, generations and indexes are evicted, notices come late or not at all, clocks go on.
 //
 // The model is a number per value. A change commits the next version and then invalidates; when the invalidation says `applied`,
 // that version becomes the floor: whoever asks from then on must not get an older one, from Redis or from a load. Copies in another
 // process may be older until its notice has been delivered; copies in the process itself may not.
+// First, because it replaces what the cache imports.
+import { makeLarge, ownThreads, type Large } from './threads.js';
 import { ManualClock } from '@sluice/base';
 import { Cache, defineCache } from '../../src/index.js';
 import type { CacheDefinition, CacheFamily } from '../../src/index.js';
@@ -21,6 +23,7 @@ export interface Violation {
 
 interface Row {
   version: number;
+  large?: Large;
 }
 
 interface Process {
@@ -45,9 +48,10 @@ interface LoadUnderWay {
   reject: (error: Error) => void;
 }
 
-/** A value that was read or is to be written, and that its schema looks at. */
+/** A value that was read or is to be written, and that its schema or another thread works on. */
 interface Opening {
-  process: Process;
+  /** Threads do not tell for whom they work; what comes to a dead process changes nothing. */
+  process?: Process;
   open: () => void;
 }
 
@@ -64,6 +68,8 @@ const loadFlows = 3;
 /** Healing takes some rounds of carrying out, delivering and waiting; a schedule that needs more hangs. */
 const healingRounds = 400;
 const ttlMs = 10_000;
+/** They take three times as long as others. */
+const largeShare = 0.02;
 
 export class Schedule {
   readonly seed: number;
@@ -81,8 +87,8 @@ export class Schedule {
   readonly #storm: number;
   readonly #hasNear: boolean;
   readonly #hasGroups: boolean;
-  /** Whether the schema answers when the schedule says so: as a value does that another thread decompresses. */
-  readonly #opensSlowly: boolean;
+  /** Whether values are small, small with a schema that answers when the schedule says so, or opened by another thread when it says so. */
+  readonly #kind: 'small' | 'checked' | 'large';
   readonly #stale: { staleMs?: number; staleIfErrorMs?: number };
   #violation: string | undefined;
 
@@ -101,17 +107,19 @@ export class Schedule {
     this.#storm = [0.1, 0.4, 1.5][this.#pick(3)]!;
     this.#hasNear = this.#chance(0.5);
     this.#hasGroups = this.#chance(0.5);
-    this.#opensSlowly = this.#chance(0.3);
+    this.#kind = this.#chance(largeShare) ? 'large' : this.#chance(0.3) ? 'checked' : 'small';
     this.#stale = this.#chance(0.5) ? { staleMs: 2 * ttlMs, staleIfErrorMs: 4 * ttlMs } : {};
   }
 
   async run(): Promise<Violation | undefined> {
+    const threads = ownThreads(this.#prefix, (open) => this.#openings.push({ open }));
     for (let i = 0; i < 2 + this.#pick(2); i++) this.#startProcess();
     for (let step = 0; step < stepsPerSchedule && this.#violation === undefined; step++) {
       await this.#step();
       await settle();
     }
     await this.#heal();
+    threads.release();
     for (const process of this.#processes) process.cache.close();
     if (this.#violation === undefined) return undefined;
     return { seed: this.seed, said: this.#violation, steps: this.#steps };
@@ -211,9 +219,7 @@ export class Schedule {
   }
 
   async #flowOnce(isToEnd: boolean): Promise<void> {
-    const { requests, replies } = this.#network;
-    await Promise.all(requests.map(() => this.#network.carryOut(0)));
-    while (replies.length > 0) this.#network.deliver(0);
+    await this.#exchange();
     for (const opening of this.#openings.splice(0)) {
       if (isToEnd || this.#chance(0.4)) opening.open();
       else this.#openings.push(opening);
@@ -233,11 +239,33 @@ export class Schedule {
     this.#hearAll(process);
     for (const one of keys) this.#read(process, one);
     await settle();
+    if (this.#kind !== 'small' && this.#chance(0.5)) return this.#changeBehind(process, key);
     await this.#flowOnce(false);
     await settle();
     this.#change(process, key);
     await this.#flow();
     this.#read(process, key);
+  }
+
+  /** What was read is outdated before it is opened: no copy of it may stay. */
+  async #changeBehind(process: Process, key: string): Promise<void> {
+    await this.#exchange();
+    await settle();
+    this.#change(process, key);
+    await settle();
+    await this.#exchange();
+    await settle();
+    this.#hearAll(process);
+    for (const opening of this.#openings.splice(0)) opening.open();
+    await settle();
+    this.#read(process, key);
+  }
+
+  /** What was sent is carried out and answered. */
+  async #exchange(): Promise<void> {
+    const { requests, replies } = this.#network;
+    await Promise.all(requests.map(() => this.#network.carryOut(0)));
+    while (replies.length > 0) this.#network.deliver(0);
   }
 
   /** Long enough for its mender to find that Redis is there. */
@@ -269,6 +297,13 @@ export class Schedule {
         this.#finish(load);
       };
       choices.push([6, `load ${index} ends`, end]);
+      // The moment that matters most: it has read, and what it read is not right any more.
+      const process = this.#alive();
+      choices.push([
+        3,
+        `${process.id} changes ${load.key} behind load ${index}`,
+        () => this.#change(process, load.key),
+      ]);
     }
     const fail = () => {
       take();
@@ -278,7 +313,7 @@ export class Schedule {
   }
 
   #finish(load: LoadUnderWay): void {
-    load.resolve({ version: load.seen ?? this.#version(load.key) });
+    load.resolve(this.#row(load.seen ?? this.#version(load.key)));
   }
 
   #startProcess(): void {
@@ -319,7 +354,7 @@ export class Schedule {
         hardTimeoutMs: 1_000_000,
         ...this.#stale,
         ...(this.#hasGroups && { groups: (key: string) => groups.map((group) => [group, key] as const) }),
-        ...(this.#opensSlowly && { schema: this.#makeSchema(process) }),
+        ...(this.#kind === 'checked' && { schema: this.#makeSchema(process) }),
         load: (key) =>
           new Promise<Row>((resolve, reject) => {
             if (process.isAlive) this.#loads.push({ process, key, seen: undefined, resolve, reject });
@@ -354,9 +389,10 @@ export class Schedule {
   #read(process: Process, key: string): void {
     const floor = this.#floor.get(key) ?? 0;
     const known = process.known.get(key) ?? 0;
-    const before = process.rows.statistics().nearHits;
+    const nearHits = () => (this.#hasNear ? process.rows.statistics().nearHits : 0);
+    const before = nearHits();
     const reading = process.rows.get(key);
-    const isCopy = process.rows.statistics().nearHits > before;
+    const isCopy = nearHits() > before;
     this.#watchOver(process, reading, ({ version }) => {
       const least = isCopy ? known : Math.max(floor, known);
       if (version < least) this.#object(`${process.id} read ${key}@${version}, at least ${least} was due`);
@@ -379,7 +415,7 @@ export class Schedule {
    * bring back what was changed in between.
    */
   #set(process: Process, key: string): void {
-    const row = { toJSON: () => ({ version: this.#version(key) }) };
+    const row = { toJSON: () => this.#row(this.#version(key)) };
     this.#watchOver(process, process.rows.set(key, row as unknown as Row), () => {});
   }
 
@@ -450,6 +486,10 @@ export class Schedule {
     this.#violation ??= said;
   }
 
+  #row(version: number): Row {
+    return this.#kind === 'large' ? { version, large: makeLarge(this.#prefix) } : { version };
+  }
+
   #version(key: string): number {
     return this.#committed.get(key) ?? 0;
   }
@@ -480,13 +520,22 @@ function raise(floors: Map<string, number>, key: string, version: number): void 
   floors.set(key, Math.max(floors.get(key) ?? 0, version));
 }
 
-/** What was set off by a step has happened: two turns of the loop, because readers gather in one of them. */
-async function settle(): Promise<void> {
-  for (let turn = 0; turn < 2; turn++) {
-    await new Promise<void>((resolve) => {
-      setImmediate(resolve);
+let nextTurn: Promise<void> | undefined;
+
+/** All schedules of this process share the turns of its loop. */
+function turn(): Promise<void> {
+  nextTurn ??= new Promise((resolve) => {
+    setImmediate(() => {
+      nextTurn = undefined;
+      resolve();
     });
-  }
+  });
+  return nextTurn;
+}
+
+/** What was set off by a step has happened: readers gather in one turn of the loop, and are answered in the next. */
+async function settle(): Promise<void> {
+  for (let turns = 0; turns < 3; turns++) await turn();
 }
 
 /** Mulberry32. */
