@@ -116,7 +116,7 @@ async function configuration({ api, source, environment }: Context): Promise<Fin
 /** A name that nobody reads is a setting that somebody believes in. */
 function variables(env: NodeJS.ProcessEnv): Finding[] {
   const what = 'configuration';
-  const ours = Object.keys(env).filter((name) => name.startsWith('SLUICE_'));
+  const ours = Object.keys(env).filter((name) => name.startsWith('SLUICE_') && env[name] !== undefined);
   const strangers = ours.filter((name) => !knownVariables.has(name));
   if (strangers.length > 0)
     return [
