@@ -35,6 +35,16 @@ test('the help of every command begins with examples that run as they stand', ()
   }
 });
 
+test('help follows the words of a command, and knows what was meant by others', async () => {
+  const deep = await runCli(['help', 'dead', 'replay']);
+  assert.equal(deep.stdout, (await runCli(['dead', 'replay', '--help'])).stdout);
+  assert.match(deep.stdout, /^Run dead letters again\.\n\nExamples:\n/);
+  for (const line of deep.stdout.split('\n')) assert.ok(line.length <= 80, line);
+  const wrong = await runCli(['help', 'dead', 'replya']);
+  assert.deepEqual([wrong.code, wrong.stdout], [2, '']);
+  assert.match(wrong.stderr, /Did you mean replay\?/);
+});
+
 test('what asks before it destroys can also be asked what it would do', () => {
   const has = (command: SluiceCommand, long: string): boolean =>
     command.options.some((option) => option.long === long);
