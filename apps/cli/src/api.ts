@@ -1,6 +1,6 @@
-// The one way to the server: fetch with a key, a deadline, and refusals as errors with the server's code. fetch keeps connections
-// open, so that a hundred questions in a row cost one handshake.
+// The one way to the server: a request with a key, a deadline, and refusals as errors with the server's code.
 import { ApiError, cliErrors } from './errors.js';
+import { request, type Reply } from './request.js';
 
 /** For an answer that is not a stream. Questions that search may take their time on a large queue. */
 const answerDeadlineMs = 60_000;
@@ -61,8 +61,8 @@ export class Api {
   }
 
   async ask<T>(method: string, path: string, ask: Ask = {}): Promise<T> {
-    const response = await this.open(method, path, { ...ask, signal: this.#deadline(ask.signal) });
-    const text = await this.#guard(() => response.text());
+    const reply = await this.open(method, path, { ...ask, signal: this.#deadline(ask.signal) });
+    const text = await this.#guard(() => reply.text());
     if (text === '') return undefined as T;
     try {
       return JSON.parse(text) as T;
@@ -72,22 +72,36 @@ export class Api {
   }
 
   /** The answer with its body unread; a refusal is thrown. */
-  async open(method: string, path: string, ask: Ask = {}): Promise<Response> {
-    const response = await this.#guard(() =>
-      fetch(this.address(path, ask.query), {
+  async open(method: string, path: string, ask: Ask = {}): Promise<Reply> {
+    const reply = await this.openAny(method, path, ask);
+    if (!reply.ok) throw await this.#guard(() => refusalOf(reply, this.#options));
+    return reply;
+  }
+
+  /** The answer, whatever it is. */
+  openAny(method: string, path: string, { query, body, headers, signal }: Ask = {}): Promise<Reply> {
+    return this.#guard(() =>
+      request(this.address(path, query), {
         method,
         headers: {
           ...this.headers(),
-          ...(ask.body !== undefined && { 'Content-Type': 'application/json' }),
-          ...ask.headers,
+          ...(body !== undefined && { 'Content-Type': 'application/json' }),
+          ...headers,
         },
-        ...(ask.body !== undefined && { body: JSON.stringify(ask.body) }),
-        signal: ask.signal ?? this.#options.signal,
-        redirect: 'error',
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        signal: signal ?? this.#options.signal,
       }),
     );
-    if (!response.ok) throw await refusalOf(response, this.url);
-    return response;
+  }
+
+  /** The bytes of an answer as they come. A line that is cut is a server that is away, also in the middle. */
+  async *bytesOf(reply: Reply): AsyncGenerator<Buffer> {
+    const bytes = reply.body();
+    for (;;) {
+      const step = await this.#guard(() => bytes.next());
+      if (step.done) return;
+      yield step.value;
+    }
   }
 
   address(path: string, query: Query = {}): string {
@@ -172,21 +186,25 @@ function nextOf(answer: Record<string, unknown>): string | null {
   return next === null || next === '' ? null : typeof next === 'number' ? String(next) : (next as string);
 }
 
-async function refusalOf(response: Response, url: string): Promise<Error> {
-  const { status } = response;
-  const text = await response.text().catch(() => '');
-  const error = errorIn(text);
+async function refusalOf(reply: Reply, { url, key }: ApiOptions): Promise<Error> {
+  const { status } = reply;
+  const error = errorIn(await reply.text());
   if (!error) {
     if (status === 404 || status < 400) return cliErrors.NO_SLUICE({ url });
-    const message = `the server answered ${status} ${response.statusText}`.trim();
+    const message = `the server answered ${status} ${reply.statusText}`.trim();
     return new ApiError(`HTTP_${status}`, message, { status, retryable: status >= 500 });
   }
-  return new ApiError(error.code, error.message, {
+  return new ApiError(error.code, status === 401 ? keyProblem(url, key) : error.message, {
     status,
     retryable: error.retryable ?? false,
     ...(error.details && { details: error.details }),
-    requestId: error.requestId ?? response.headers.get('x-request-id') ?? undefined,
+    requestId: error.requestId ?? reply.header('x-request-id'),
   });
+}
+
+/** What the server says is about headers, which nobody types here. */
+function keyProblem(url: string, key: string | undefined): string {
+  return key === undefined ? `${url} wants a key` : `${url} does not accept this key`;
 }
 
 interface Refusal {
@@ -208,11 +226,20 @@ function errorIn(text: string): Refusal | undefined {
   }
 }
 
-/** fetch says "fetch failed" and hides the reason one level down. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `nothing within ${answerDeadlineMs / 1_000} s`;
-  const { cause } = error;
-  const inner = cause instanceof AggregateError ? (cause.errors[0] as unknown) : cause;
-  return inner instanceof Error && inner.message !== '' ? inner.message : error.message;
+  // Of several addresses of one name, the first tells enough.
+  const inner = error instanceof AggregateError ? (error.errors[0] as Error) : error;
+  return reasons[(inner as NodeJS.ErrnoException).code ?? ''] ?? inner.message;
 }
+
+const reasons: Record<string, string> = {
+  ECONNREFUSED: 'nobody listens there',
+  ECONNRESET: 'the connection was cut',
+  ENOTFOUND: 'there is no host of this name',
+  EAI_AGAIN: 'the name of the host cannot be looked up now',
+  EHOSTUNREACH: 'there is no way to this host',
+  ENETUNREACH: 'there is no way to this network',
+  ETIMEDOUT: 'the host does not answer',
+};

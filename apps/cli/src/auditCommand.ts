@@ -1,7 +1,7 @@
 // `sluice audit`: who changed what, when, and what came of it.
 import { declare, listOptions, wishOf, type ListOptions, type SluiceCommand } from './command.js';
 import { moment } from './human.js';
-import type { Column } from './table.js';
+import { readable, type Column } from './table.js';
 
 interface AuditRow {
   id: string;
@@ -31,7 +31,7 @@ const columns: Column<AuditRow>[] = [
     value: ({ outcome }) => outcome ?? 'unknown',
     style: ({ outcome }) => (outcome === 'done' ? 'green' : 'yellow'),
   },
-  { title: 'TO', value: ({ target, details }) => `${target} ${detailText(details)}`.trim(), cut: true },
+  { title: 'TO', value: ({ target, details }) => `${target} ${detailText(details)}`.trim(), cut: readable },
 ];
 
 interface AuditFlags extends ListOptions {

@@ -2,9 +2,12 @@
 import type { Context } from './context.js';
 import { cliErrors } from './errors.js';
 import { exitCodes, exitCodeOf } from './exitCodes.js';
+import { sentence } from './output.js';
 import { safeLine } from './sanitise.js';
 
 export interface Change {
+  /** What it is about, for a program; an id unless stated. */
+  of?: (id: string) => object;
   /** For a dry run: fails where the change would find nothing. */
   look: (id: string) => Promise<unknown>;
   change: (id: string) => Promise<object | undefined>;
@@ -16,15 +19,15 @@ export async function forEach(
   { out, signal }: Context,
   ids: readonly string[],
   { dryRun = false }: { dryRun?: boolean },
-  { look, change, would, did }: Change,
+  { of = (id) => ({ id }), look, change, would, did }: Change,
 ): Promise<void> {
   const failures: unknown[] = [];
   for (const id of ids) {
     signal.throwIfAborted();
     try {
       const answer = dryRun ? await look(id) : await change(id);
-      if (dryRun) out.would({ id }, would(id));
-      else out.did({ id, ...(answer as object) }, did(id));
+      if (dryRun) out.would(of(id), would(id));
+      else out.did({ ...of(id), ...(answer as object) }, did(id));
     } catch (error) {
       // What concerns all of them is not said for each.
       const code = exitCodeOf(error);
@@ -33,7 +36,8 @@ export async function forEach(
       );
       if (ids.length === 1 || concernsAll) throw error;
       failures.push(error);
-      out.stderr.write(`${out.saying.red('failed:')} ${safeLine(`${id}: ${(error as Error).message}`)}\n`);
+      const text = safeLine(`${id}: ${(error as Error).message}`);
+      out.stderr.write(sentence(out.stderr, text, 'failed:', out.saying.red));
     }
   }
   if (failures.length > 0) throw cliErrors.SOME_FAILED({ failed: failures.length, total: ids.length });

@@ -105,6 +105,16 @@ export function wholeLine(command: Command, line: string): string {
   return isOurs ? `sluice ${line}` : line;
 }
 
+/** Side by side where all of them fit, otherwise what it does below each: a line that is to be copied is not broken. */
+function exampleLines(command: Command, examples: readonly Example[], width: number): string[] {
+  const rows = examples.map(({ line, does }) => ({ line: wholeLine(command, line), does }));
+  const widest = Math.max(...rows.map(({ line }) => line.length));
+  const fits = rows.every(({ does }) => 2 + widest + 2 + does.length <= width);
+  return fits
+    ? rows.map(({ line, does }) => `  ${line.padEnd(widest)}  ${does}`)
+    : rows.flatMap(({ line, does }) => [`  ${line}`, `      ${does}`]);
+}
+
 /** Whoever asks for help wants to see how it is done; the reference follows. */
 class ExamplesFirst extends Help {
   override showGlobalOptions = true;
@@ -121,13 +131,14 @@ class ExamplesFirst extends Help {
     return [
       helper.boxWrap(helper.commandDescription(command), width),
       '',
-      ...section('Examples:', pairs(examples.map(({ line, does }) => [wholeLine(command, line), does]))),
+      ...section('Examples:', exampleLines(command, examples, width)),
       ...section('Usage:', [`  ${helper.commandUsage(command)}`]),
       ...section(
         'Arguments:',
         pairs(
           helper
             .visibleArguments(command)
+            .filter(({ description }) => description !== '')
             .map((arg) => [helper.argumentTerm(arg), helper.argumentDescription(arg)]),
         ),
       ),

@@ -67,7 +67,10 @@ export function completionCommand(program: SluiceCommand): void {
     .example('eval "$(sluice completion zsh)"', 'for this shell')
     .example('sluice completion fish > ~/.config/fish/completions/sluice.fish', 'for good')
     .completing('shell')
-    .runs(async ({ out }, _flags: object, shell: string) => out.line(scripts[shell]!.trimEnd()));
+    .runs(async ({ out }, _flags: object, shell: string) => {
+      const script = scripts[shell]!.trimEnd();
+      out.one({ shell, script }, () => out.line(script));
+    });
   const complete = program
     .command('__complete', { hidden: true })
     .argument('[words...]')

@@ -23,7 +23,7 @@ import type {
 } from './replies.js';
 import { safeJson, safeLine } from './sanitise.js';
 import { idsFrom, textFrom } from './stdin.js';
-import type { Column } from './table.js';
+import { readable, type Column } from './table.js';
 
 interface FilterFlags {
   fingerprint?: string;
@@ -37,7 +37,7 @@ const letterColumns: Column<DeadLetter>[] = [
   { title: 'DIED', value: ({ lastFailureMs }) => ago(lastFailureMs), align: 'right' },
   { title: 'RUNS', value: ({ attemptCount }) => count(attemptCount), align: 'right', spare: true },
   { title: 'CAUSE', value: ({ fingerprint }) => fingerprint, spare: true },
-  { title: 'ERROR', value: ({ error }) => `${error.name}: ${error.message}`, cut: true },
+  { title: 'ERROR', value: ({ error }) => `${error.name}: ${error.message}`, cut: readable },
 ];
 
 const groupColumns: Column<DeadGroup>[] = [
@@ -46,7 +46,7 @@ const groupColumns: Column<DeadGroup>[] = [
   { title: 'FIRST', value: ({ firstMs }) => ago(firstMs), align: 'right', spare: true },
   { title: 'LAST', value: ({ lastMs }) => ago(lastMs), align: 'right' },
   { title: 'CAUSE', value: ({ fingerprint }) => fingerprint },
-  { title: 'ERROR', value: ({ title }) => title, cut: true },
+  { title: 'ERROR', value: ({ title }) => title, cut: readable },
 ];
 
 export function deadCommands(program: SluiceCommand): void {
@@ -98,7 +98,8 @@ function listGroups(dead: SluiceCommand): void {
     .runs(async ({ api, out, show }, _flags: object, queue?: string) => {
       const { items, letters, complete } = await api.get<DeadGroups>('/v1/dead/groups', { queue });
       await show(groupColumns, all(items));
-      out.say(`${counted(letters, 'dead letter')} in all${complete ? '' : '; there are more causes'}`);
+      if (letters > 0)
+        out.say(`${counted(letters, 'dead letter')} in all${complete ? '' : '; there are more causes'}`);
     });
 }
 
@@ -140,7 +141,7 @@ const attemptColumns: Column<AttemptRecord>[] = [
   { title: 'RUN', value: ({ attempt }) => count(attempt), align: 'right' },
   { title: 'WHEN', value: ({ atMs }) => moment(atMs) },
   { title: 'HOW', value: ({ kind }) => kind },
-  { title: 'ERROR', value: ({ name, message }) => `${name}: ${message}`, cut: true },
+  { title: 'ERROR', value: ({ name, message }) => `${name}: ${message}`, cut: readable },
   { title: 'WORKER', value: ({ worker }) => worker, cut: true, spare: true },
 ];
 
@@ -164,17 +165,18 @@ function editLetter(dead: SluiceCommand): void {
       ) => {
         const { api, out, stdin } = context;
         const path = pathOf`/v1/queues/${queue}/dead/${id}`;
-        const response = await api.open('GET', path);
-        const letter = (await response.json()) as DeadLetter;
+        const reply = await api.open('GET', path);
+        const letter = (await reply.json()) as DeadLetter;
         const data =
           given === undefined
             ? await inEditor(context, letter.data)
             : parseJson(await textFrom(given, stdin));
         if (flags.dryRun)
           return out.would({ queue, id, data }, `${queue} ${id}: would become ${JSON.stringify(data)}`);
-        if (JSON.stringify(data) === JSON.stringify(letter.data)) out.say('the data are as they were');
+        if (JSON.stringify(data) === JSON.stringify(letter.data))
+          out.did({ queue, id, edited: false }, `${queue} ${id}: the data are as they were`);
         else {
-          const headers = { 'If-Match': response.headers.get('etag') ?? '*' };
+          const headers = { 'If-Match': reply.header('etag') ?? '*' };
           await api.ask('PATCH', path, { body: { data }, headers });
           out.did({ queue, id, edited: true }, `${queue} ${id}: changed`);
         }
@@ -186,7 +188,8 @@ function editLetter(dead: SluiceCommand): void {
 }
 
 /** Only its owner can read the file: payloads are nobody else's business. */
-async function inEditor({ environment, stdin, out, lendTerminal }: Context, data: unknown): Promise<unknown> {
+async function inEditor(context: Context, data: unknown): Promise<unknown> {
+  const { stdin, out } = context;
   if (!stdin.isTTY || !out.stdout.isTTY)
     throw cliErrors.USAGE({
       reason: 'there is no terminal for an editor; give the data as an argument, or - for stdin',
@@ -195,16 +198,30 @@ async function inEditor({ environment, stdin, out, lendTerminal }: Context, data
   const file = join(folder, 'data.json');
   try {
     await writeFile(file, `${JSON.stringify(data, undefined, 2)}\n`, { mode: 0o600 });
-    // The editor may have words of its own (`code --wait`), which the shell takes apart; the file is one argument, whatever its name.
-    // The shell waits through a Ctrl-C, which is the editor's, and ends as the editor does.
-    const line = `trap : INT; ${environment.editor ?? 'vi'} "$1"`;
-    const child = spawn('/bin/sh', ['-c', line, 'sh', file], { stdio: 'inherit' });
-    const [code] = await lendTerminal(async () => (await once(child, 'close')) as [number | null]);
-    if (code !== 0) throw cliErrors.NOT_CONFIRMED({ what: 'the editor ended with an error' });
-    return parseJson(await readFile(file, 'utf8'));
+    for (;;) {
+      await edit(context, file);
+      try {
+        return parseJson(await readFile(file, 'utf8'));
+      } catch (error) {
+        // A comma too many must not cost what was written.
+        out.warn((error as Error).message);
+        await context.confirm('Edit it again?');
+      }
+    }
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * The editor may have words of its own (`code --wait`), which the shell takes apart; the file is one argument, whatever its name. The shell
+ * waits through a Ctrl-C, which is the editor's, and ends as the editor does.
+ */
+async function edit({ environment, lendTerminal }: Context, file: string): Promise<void> {
+  const line = `trap : INT; ${environment.editor ?? 'vi'} "$1"`;
+  const child = spawn('/bin/sh', ['-c', line, 'sh', file], { stdio: 'inherit' });
+  const [code] = await lendTerminal(async () => (await once(child, 'close')) as [number | null]);
+  if (code !== 0) throw cliErrors.NOT_CONFIRMED({ what: 'the editor ended with an error' });
 }
 
 interface MoveFlags extends FilterFlags, ChangeOptions {
@@ -251,13 +268,14 @@ function moveCommand(
     const operation = await api.post<Operation>(path, { choice, ...rate });
     if (flags.detach) return out.one(operation, () => out.line(safeLine(operation.id)));
     const ended = await watch(context, operation.id);
-    report(context, ended);
-    if (ended.progress.moved === 0) throw noLetter(queue);
+    const isVain = ended.state === 'done' && ended.progress.moved === 0;
+    if (!isVain || out.isJson) report(context, ended);
+    if (isVain) throw noLetter(queue);
   });
 }
 
 function noLetter(queue: string): Error {
-  return cliErrors.NOT_FOUND({ what: `a dead letter of ${queue} that matches` });
+  return cliErrors.NONE({ what: `no dead letter of ${queue} matches` });
 }
 
 /** Ids, or a filter, or all: never all because nothing was said. */
@@ -290,10 +308,10 @@ function exportLetters(dead: SluiceCommand): void {
     .example('dead export mail --since 1d | jq .error.message', 'of the last day')
     .completing('queue');
   filterOptions(command).runs(async ({ api, out }, flags: FilterFlags, queue: string) => {
-    const response = await api.open('GET', pathOf`/v1/queues/${queue}/dead/export`, {
-      query: filterOf(flags),
-    });
-    const text = response.body!.pipeThrough(new TextDecoderStream());
-    for await (const part of text) await out.bytes(Buffer.from(safeJson(part)));
+    const reply = await api.open('GET', pathOf`/v1/queues/${queue}/dead/export`, { query: filterOf(flags) });
+    // A character may come in two pieces.
+    const decoder = new TextDecoder();
+    for await (const part of api.bytesOf(reply))
+      await out.bytes(Buffer.from(safeJson(decoder.decode(part, { stream: true }))));
   });
 }

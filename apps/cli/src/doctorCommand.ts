@@ -7,12 +7,13 @@ import type { Context } from './context.js';
 import { ApiError, cliErrors } from './errors.js';
 import { exitCodes, exitCodeOf } from './exitCodes.js';
 import { bytes, count, counted, duration, percent } from './human.js';
-import { modeOf } from './loginFile.js';
+import { modeOf, readLogin } from './loginFile.js';
 import { whoAmI } from './loginCommands.js';
 import { readRedis } from './redisCommands.js';
 import type { RedisHealth } from './replies.js';
 import { readReady } from './statusCommand.js';
-import type { Column } from './table.js';
+import { safeLine } from './sanitise.js';
+import { padText, textWidth, wrapText } from './textWidth.js';
 import { version } from './version.js';
 
 export interface Finding {
@@ -40,16 +41,11 @@ const memoryFail = 0.95;
 const fragmentationWarn = 1.8;
 /** A small server is fragmented by nature. */
 const fragmentationBytes = 256 * 1_048_576;
+/** Columns of a finding, however narrow the terminal. */
+const leastRoom = 20;
 
-const columns: Column<Finding>[] = [
-  {
-    title: '',
-    value: ({ level }) => ({ ok: '✓', warn: '!', fail: '✗', skip: '·' })[level],
-    style: ({ level }) => ({ ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' })[level] as 'green',
-  },
-  { title: 'WHAT', value: ({ what }) => what },
-  { title: 'FOUND', value: ({ text }) => text, cut: true },
-];
+const marks = { ok: '✓', warn: '!', fail: '✗', skip: '·' } as const;
+const styles = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const;
 
 export function doctorCommand(program: SluiceCommand): void {
   declare(program, 'doctor', 'Look for what is wrong often, and say what to do.')
@@ -104,19 +100,35 @@ async function configuration({ api, source, environment }: Context): Promise<Fin
       text: 'the key travels over http, where others can read it',
       advice: 'put TLS in front of the server and use an https address',
     });
-  const mode = await modeOf(environment.loginFile);
-  if (mode !== undefined) findings.push(privacyOf('login file', environment.loginFile, mode));
-  const strangers = Object.keys(environment.all).filter(
-    (name) => name.startsWith('SLUICE_') && !knownVariables.has(name),
-  );
-  if (strangers.length > 0)
+  const { loginFile } = environment;
+  const mode = await modeOf(loginFile);
+  if (mode !== undefined) findings.push(privacyOf('login file', loginFile, mode));
+  if (mode !== undefined && !(await readLogin(loginFile)))
     findings.push({
-      what: 'configuration',
-      level: 'warn',
-      text: `nobody reads ${strangers.join(', ')}`,
-      advice: 'check the spelling; apps/server/README.md lists the names',
+      what: 'login',
+      level: 'fail',
+      text: `${loginFile} is not what login writes; nobody is signed in`,
+      advice: 'sluice login',
     });
-  return findings;
+  return [...findings, ...variables(environment.all)];
+}
+
+/** A name that nobody reads is a setting that somebody believes in. */
+function variables(env: NodeJS.ProcessEnv): Finding[] {
+  const what = 'configuration';
+  const ours = Object.keys(env).filter((name) => name.startsWith('SLUICE_') && env[name] !== undefined);
+  const strangers = ours.filter((name) => !knownVariables.has(name));
+  if (strangers.length > 0)
+    return [
+      {
+        what,
+        level: 'warn',
+        text: `nobody reads ${strangers.join(', ')}`,
+        advice: 'check the spelling; apps/server/README.md lists the names',
+      },
+    ];
+  const text = ours.length === 0 ? 'no variables; the usual settings' : `${ours.sort().join(', ')}: known`;
+  return [{ what, level: 'ok', text }];
 }
 
 /** Only where a server keeps its data on this machine. */
@@ -161,7 +173,9 @@ async function reachability({ api }: Context): Promise<Finding[]> {
     return [reach, await serverVersion(api)];
   } catch (error) {
     const advice = 'start it (sluice up), or say where it is: --url, SLUICE_URL or sluice login';
-    return [{ what: 'reachable', level: 'fail', text: (error as Error).message, advice }];
+    const { reason } = (error as Partial<ApiError>).details ?? {};
+    const text = typeof reason === 'string' ? reason : (error as Error).message;
+    return [{ what: 'reachable', level: 'fail', text, advice }];
   }
 }
 
@@ -310,10 +324,10 @@ export function judgeRedis(redis: RedisHealth): Finding[] {
 async function clocks({ api }: Context): Promise<Finding[]> {
   const findings: Finding[] = [];
   const beganMs = Date.now();
-  const response = await api.open('GET', '/healthz');
+  const reply = await api.open('GET', '/healthz');
   const middleMs = (beganMs + Date.now()) / 2;
-  await response.arrayBuffer();
-  const dateMs = Date.parse(response.headers.get('date') ?? '');
+  await reply.text();
+  const dateMs = Date.parse(reply.header('date') ?? '');
   const server = Number.isNaN(dateMs) ? undefined : dateMs + dateHeaderMs / 2 - middleMs;
   if (server !== undefined) findings.push(judgeSkew('clock of the server', server, dateHeaderMs));
   return [...findings, ...(await redisClock(api)), ...(await postgres(api))];
@@ -346,9 +360,9 @@ export function judgePostgres(text: string): Finding {
 /** Beside that of the server, which answers with a look that may be some seconds old. */
 async function redisClock(api: Context['api']): Promise<Finding[]> {
   try {
-    const response = await api.open('GET', '/v1/redis');
-    const { redis } = (await response.json()) as { redis: RedisHealth | null };
-    const dateMs = Date.parse(response.headers.get('date') ?? '');
+    const reply = await api.open('GET', '/v1/redis');
+    const { redis } = (await reply.json()) as { redis: RedisHealth | null };
+    const dateMs = Date.parse(reply.header('date') ?? '');
     if (!redis || Number.isNaN(dateMs)) return [];
     const skewMs = redis.nowMs - dateMs;
     return [judgeSkew('clock of Redis', skewMs, dateHeaderMs + lookMs, 'that of the server')];
@@ -385,6 +399,8 @@ async function alerts({ api }: Context): Promise<Finding[]> {
 
 /** What this key may not see, or this server does not know, is no fault. */
 function unseen(what: string, error: unknown): Finding {
+  if (error instanceof ApiError && error.status === 401)
+    return { what, level: 'skip', text: 'only shown to a valid key' };
   if (error instanceof ApiError && error.status === 403)
     return { what, level: 'skip', text: 'only keys of the whole installation may look' };
   if (error instanceof ApiError && (error.status === 404 || error.status === 405))
@@ -393,11 +409,20 @@ function unseen(what: string, error: unknown): Finding {
 }
 
 function print({ out }: Context, findings: Finding[]): void {
-  out.table(columns, findings);
+  const { colour } = out;
+  const widest = Math.max(...findings.map(({ what }) => textWidth(what)));
+  const line = (mark: string, what: string, text: string): void =>
+    out.line(`${mark}  ${padText(what, widest)}  ${text}`);
+  out.line(colour.dim(`   ${padText('WHAT', widest)}  FOUND`));
+  // A finding is never cut: what is behind the edge may be the reason.
+  const room = Math.max(leastRoom, (out.width ?? Infinity) - widest - 5);
+  for (const { what, level, text } of findings)
+    for (const [i, part] of wrapText(safeLine(text), room).entries())
+      line(i === 0 ? colour[styles[level]](marks[level]) : ' ', i === 0 ? safeLine(what) : '', part);
   const advised = findings.filter(({ advice }) => advice !== undefined);
   if (advised.length === 0) return;
   out.heading('What to do');
-  for (const { what, advice } of advised) out.block(`${what}: ${advice}`);
+  for (const { what, advice } of advised) out.advice(`${what}: ${advice}`);
 }
 
 function versionAtLeast(text: string, major: number): boolean {

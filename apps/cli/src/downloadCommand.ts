@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import { open, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathOf } from './api.js';
-import { declare, type SluiceCommand } from './command.js';
-import type { Context } from './context.js';
+import { declare, dryRunOption, type SluiceCommand } from './command.js';
+import type { ChangeOptions, Context } from './context.js';
 import { cliErrors } from './errors.js';
 import { bytes } from './human.js';
 import { reasonOf } from './localFiles.js';
@@ -13,8 +13,7 @@ import { needNode, nodesBelow, parseFile, parsePlace, written, type NodeReply } 
 import { ProgressBar } from './progressBar.js';
 import { safeLine } from './sanitise.js';
 
-interface DownloadFlags {
-  output?: string;
+interface DownloadFlags extends ChangeOptions {
   recursive?: boolean;
   force?: boolean;
 }
@@ -28,6 +27,7 @@ export function downloadCommand(program: SluiceCommand): void {
     .example('download -r main/photos ~/pictures', 'a folder with all that is in it')
     .option('-r, --recursive', 'a folder with all that is in it')
     .option('-f, --force', 'replace what is there')
+    .option(...dryRunOption)
     .completing(undefined, 'file')
     .runs(async (context, flags: DownloadFlags, place: string, target?: string) => {
       if (flags.recursive) await downloadFolder(context, flags, place, target ?? '.');
@@ -42,8 +42,8 @@ async function toStdout(context: Context, text: string): Promise<void> {
       reason: 'the bytes of a file do not belong on a terminal; pipe them, or name a file',
     });
   const node = await needFile(context, text);
-  const response = await context.api.open('GET', pathOf`/v1/nodes/${node.id}/content`);
-  for await (const chunk of response.body!) await context.out.bytes(chunk as Uint8Array);
+  const reply = await context.api.open('GET', pathOf`/v1/nodes/${node.id}/content`);
+  for await (const chunk of context.api.bytesOf(reply)) await context.out.bytes(chunk);
 }
 
 async function downloadFile(
@@ -55,6 +55,7 @@ async function downloadFile(
   const node = await needFile(context, text);
   const isFolder = target !== undefined && (target.endsWith('/') || (await isDirectory(context, target)));
   const file = isFolder ? join(target, basename(node.name)) : (target ?? basename(node.name));
+  if (flags.dryRun) return tellPlan(context, flags, node, text, file);
   const bar = new ProgressBar(context.out);
   bar.expect(node.size ?? undefined);
   try {
@@ -80,6 +81,12 @@ async function downloadFolder(
   for await (const node of nodesBelow(api, place.drive, folder?.id)) {
     if (node.type === 'FILE' && node.status === 'ACTIVE') nodes.push(node);
   }
+  const fileOf = (node: NodeReply): string => join(target, relativeName(top, node.path));
+  if (flags.dryRun) {
+    for (const node of nodes)
+      await tellPlan(context, flags, node, `${place.drive}/${node.path}`, fileOf(node));
+    return;
+  }
   const bar = new ProgressBar(out);
   bar.expect(
     nodes.reduce((sum, { size }) => sum + (size ?? 0), 0),
@@ -88,7 +95,7 @@ async function downloadFolder(
   let before = 0;
   try {
     for (const node of nodes) {
-      const file = join(target, relativeName(top, node.path));
+      const file = fileOf(node);
       await fetchInto(context, flags, node, file, (done) => bar.set(before + done, node.path));
       before += node.size ?? 0;
       bar.aside(() => tell(context, node, `${place.drive}/${node.path}`, file));
@@ -170,12 +177,12 @@ async function receive(
     if (begun === node.size) return;
     const headers: Record<string, string> =
       begun > 0 ? { Range: `bytes=${begun}-`, 'If-Range': quoted(node.etag ?? '') } : {};
-    const response = await api.open('GET', pathOf`/v1/nodes/${node.id}/content`, { headers });
-    let done = response.status === 206 ? begun : 0;
+    const reply = await api.open('GET', pathOf`/v1/nodes/${node.id}/content`, { headers });
+    let done = reply.status === 206 ? begun : 0;
     if (done === 0) await handle.truncate(0);
-    for await (const chunk of response.body!) {
-      await handle.writeFile(chunk as Uint8Array);
-      done += (chunk as Uint8Array).length;
+    for await (const chunk of api.bytesOf(reply)) {
+      await handle.writeFile(chunk);
+      done += chunk.length;
       move(done);
     }
   } finally {
@@ -214,6 +221,23 @@ function tell({ out }: Context, node: NodeReply, place: string, file: string): v
   const { size, sha256 } = node;
   if (out.isJson) out.jsonLine({ place: written(parsePlace(place)), file, size, sha256 });
   else out.say(`${safeLine(file)}  ${bytes(size)}`);
+}
+
+/** What would become of one file; nothing is written. */
+async function tellPlan(
+  { out, environment }: Context,
+  { force = false }: DownloadFlags,
+  { size }: NodeReply,
+  place: string,
+  file: string,
+): Promise<void> {
+  const isThere = (await stat(resolve(environment.folder, file)).catch(() => undefined)) !== undefined;
+  const would = !isThere
+    ? ''
+    : force
+      ? '; would be replaced'
+      : '; is already there, and stays without --force';
+  out.would({ place, file, size, isThere }, `${place} → ${file}  ${bytes(size)}${would}`);
 }
 
 function isDirectory({ environment }: Context, path: string): Promise<boolean> {

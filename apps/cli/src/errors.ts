@@ -7,6 +7,8 @@ export const cliErrors = defineErrors({
     message: (d: { what: string }) => `nothing was changed: ${d.what}`,
     retryable: false,
   },
+  /** A search that found nothing, in a sentence. */
+  NONE: { message: (d: { what: string }) => d.what, retryable: false },
   NOT_FOUND: { message: (d: { what: string }) => `${d.what} was not found`, retryable: false },
   SERVER_AWAY: {
     message: (d: { url: string; reason: string }) =>

@@ -6,6 +6,7 @@ import { exitCodes, exitCodeOf } from './exitCodes.js';
 import { moment } from './human.js';
 import { parseCount } from './parse.js';
 import { safeLine } from './sanitise.js';
+import { cutText, textWidth } from './textWidth.js';
 
 interface EventRow {
   /** Its place in the stream: milliseconds and a number. */
@@ -23,6 +24,8 @@ interface EventPage {
 
 const lookMs = 1_000;
 const awayMs = 5_000;
+/** Less of the data says nothing. */
+const leastData = 24;
 const pageOfEvents = 500;
 /** Before the first event of a stream. */
 const beginning = '0';
@@ -85,6 +88,7 @@ async function showLast(context: Context, topic: string | undefined, lines: numb
     if (cursor === null) break;
   }
   for (const event of last.toReversed()) print(context, event);
+  if (last.length === 0) context.out.say('none');
   const seen = last[0]?.cursor ?? end;
   return isLater(seen, end) ? seen : end;
 }
@@ -104,8 +108,19 @@ async function showBehind(context: Context, topic: string | undefined, after: st
 function print({ out }: Context, event: EventRow): void {
   if (out.isJson) return out.jsonLine(event);
   const { cursor, topic, data } = event;
-  const when = out.colour.dim(moment(Number(cursor.split('-')[0])));
-  out.line(`${when}  ${out.colour.cyan(safeLine(topic))}  ${safeLine(JSON.stringify(data))}`);
+  const when = moment(Number(cursor.split('-')[0]));
+  const { colour, width = Infinity } = out;
+  // On a terminal an event is one line, with as much of its data as has room there; --json has all of them.
+  const room = width - textWidth(`${when}  ${topic}  `);
+  const place = cutText(safeLine(placeOf(data)), room);
+  const left = room - textWidth(`${place}  `);
+  const rest = left >= leastData ? cutText(safeLine(JSON.stringify(data)), left) : '';
+  const parts = [colour.dim(when), colour.cyan(safeLine(topic)), place, rest];
+  out.line(parts.filter(Boolean).join('  '));
+}
+
+function placeOf({ drive, path }: Record<string, unknown>): string {
+  return [drive, path].filter((part) => typeof part === 'string' && part !== '').join('/');
 }
 
 function isLater(cursor: string, than: string): boolean {

@@ -45,5 +45,6 @@ const codes: Record<string, number> = {
   USAGE: exitCodes.misuse,
   NOT_CONFIRMED: exitCodes.misuse,
   OPTION_INVALID: exitCodes.misuse,
+  NONE: exitCodes.notFound,
   NOT_FOUND: exitCodes.notFound,
 };

@@ -10,7 +10,7 @@ import { findNode, needNode, nodesBelow, parseFile, parsePlace, written } from '
 import type { NodeReply, Place } from './place.js';
 import { safeLine } from './sanitise.js';
 import { idsFrom } from './stdin.js';
-import type { Column } from './table.js';
+import { readable, type Column } from './table.js';
 
 interface Drive {
   id: string;
@@ -31,7 +31,7 @@ const nodeColumns: Column<NodeReply>[] = [
     title: 'NAME',
     value: ({ type, name }) => (type === 'FOLDER' ? `${name}/` : name),
     style: ({ type }) => (type === 'FOLDER' ? 'cyan' : undefined),
-    cut: true,
+    cut: readable,
   },
   { title: 'STATUS', value: ({ status }) => status.toLowerCase(), spare: true },
   { title: 'ID', value: ({ id }) => id, spare: true },

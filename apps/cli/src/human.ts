@@ -43,7 +43,7 @@ export function bytes(count: number | null | undefined): string {
     value /= 1_024;
     unit += 1;
   }
-  return `${unit === 0 ? value : trimmed(value)} ${units[unit]}`;
+  return `${unit === 0 ? Math.round(value) : trimmed(value)} ${units[unit]}`;
 }
 
 export function count(value: number | null | undefined): string {

@@ -12,7 +12,7 @@ import { gatherPair, parseCount, parseJson, parseLater, parsePositive, parseSpan
 import type { JobReply, JobRow } from './replies.js';
 import { safeLine } from './sanitise.js';
 import { idsFrom, textFrom } from './stdin.js';
-import type { Column } from './table.js';
+import { readable, type Column } from './table.js';
 
 const states = ['waiting', 'delayed', 'blocked', 'active', 'done', 'dead', 'cancelled'];
 
@@ -23,7 +23,7 @@ export const jobColumns: Column<JobRow>[] = [
   { title: 'ATTEMPT', value: ({ attempt }) => count(attempt), align: 'right', spare: true },
   { title: 'AT', value: ({ atMs }) => (atMs === undefined ? '–' : ago(atMs)), align: 'right', spare: true },
   { title: 'GROUP', value: ({ group }) => group, spare: true, cut: true },
-  { title: 'DATA', value: ({ preview, error }) => error ?? preview, cut: true },
+  { title: 'DATA', value: ({ preview, error }) => error ?? preview, cut: readable },
 ];
 
 export function jobCommands(program: SluiceCommand): void {
@@ -94,7 +94,7 @@ function showJob(jobs: SluiceCommand): void {
 /** The one queue that knows the id. */
 async function queueOf(api: Api, id: string): Promise<string> {
   const { items } = await api.get<{ items: JobRow[] }>(pathOf`/v1/jobs/${id}`);
-  if (items.length === 0) throw cliErrors.NOT_FOUND({ what: `a job ${id} in any queue` });
+  if (items.length === 0) throw cliErrors.NONE({ what: `no queue knows a job "${id}"` });
   const queues = [...new Set(items.map(({ queue }) => queue))];
   if (queues.length > 1)
     throw cliErrors.USAGE({ reason: `several queues know ${id}: ${queues.join(', ')}; name one` });
@@ -149,7 +149,7 @@ const timelineColumns: Column<TimelineRow>[] = [
       [what, attempt === undefined ? '' : `#${attempt}`, kind ?? ''].filter(Boolean).join(' '),
     style: ({ what }) => (what === 'died' || what === 'failed' ? 'red' : undefined),
   },
-  { title: 'MESSAGE', value: ({ message }) => message, cut: true },
+  { title: 'MESSAGE', value: ({ message }) => message, cut: readable },
   { title: 'WORKER', value: ({ worker }) => worker, cut: true, spare: true },
 ];
 

@@ -47,6 +47,12 @@ const columns: Column<KeyRow>[] = [
   { title: 'ENDS', value: ({ expiresAt, revokedAt }) => endOf(expiresAt, revokedAt), spare: true },
 ];
 
+interface CreateFlags extends ChangeOptions {
+  for?: string;
+  role: string;
+  expires?: number;
+}
+
 export function keyCommands(program: SluiceCommand): void {
   const keys = group(program, 'keys', 'Keys: make, replace and end them.')
     .example("keys create ops --for '*' --role admin", 'the first key of an installation')
@@ -68,14 +74,17 @@ export function keyCommands(program: SluiceCommand): void {
         .default('viewer'),
     )
     .option('--expires <span>', 'ends by itself: 90d', parseSpan)
-    .runs(async ({ api, out }, flags: { for?: string; role: string; expires?: number }, name: string) => {
-      const made = await api.post<MadeKey>('/v1/keys', {
+    .option(...dryRunOption)
+    .runs(async ({ api, out }, flags: CreateFlags, name: string) => {
+      const body = {
         name,
         role: flags.role,
         ...(flags.for !== undefined && { tenant: flags.for }),
         ...(flags.expires !== undefined && { expiresInS: Math.round(flags.expires / 1_000) }),
-      });
-      printKey(out, made);
+      };
+      const whose = flags.for === '*' ? 'the whole installation' : (flags.for ?? 'your own tenant');
+      if (flags.dryRun) return out.would(body, `${name}: would be ${flags.role} of ${whose}`);
+      printKey(out, await api.post<MadeKey>('/v1/keys', body));
     });
   declare(keys, 'rotate', 'Give a key a new text; the old one is valid for a while longer.')
     .argument('<id>')
@@ -117,7 +126,7 @@ function listKeys(api: Api): AsyncGenerator<KeyRow, PageEnd> {
 /** One that is there and has not ended. */
 async function needKey(api: Api, id: string): Promise<KeyRow> {
   for await (const key of listKeys(api)) if (key.id === id && !hasEnded(key)) return key;
-  throw cliErrors.NOT_FOUND({ what: `a key ${id} that is still valid` });
+  throw cliErrors.NONE({ what: `there is no key ${id} that is still valid` });
 }
 
 function hasEnded({ revokedAt, expiresAt }: KeyRow): boolean {

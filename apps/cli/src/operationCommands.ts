@@ -67,8 +67,12 @@ export function operationCommands(program: SluiceCommand): void {
         return out.would({ id, state: operation.state }, `${id}: ${would}, ${progressText(operation)}`);
       }
       await confirm(`Stop the operation ${id}?`);
-      const answer = await api.post<object>(pathOf`/v1/operations/${id}/cancel`);
-      out.did({ id, ...answer }, `${id}: told to stop`);
+      const answer = await api.post<Partial<Operation>>(pathOf`/v1/operations/${id}/cancel`);
+      const isOver = ended.has(answer?.state ?? '') && answer.state !== 'cancelled';
+      out.did(
+        { id, ...answer },
+        isOver ? `${id}: had ended already, ${answer.state}` : `${id}: told to stop`,
+      );
     });
   declare(operations, 'resume', 'Let an operation that failed go on where it stopped.')
     .argument('<id>')

@@ -5,12 +5,16 @@ import { once } from 'node:events';
 import { colourOf, type Colour } from './colour.js';
 import { safeBlock, safeJson, safeLine } from './sanitise.js';
 import { renderPairs, renderTable, type Column } from './table.js';
+import { wrapText } from './textWidth.js';
 
 export interface Screen extends Writable {
   isTTY?: boolean;
   columns?: number;
   rows?: number;
 }
+
+/** What the further lines of a sentence are indented by. */
+const hanging = '  ';
 
 export interface OutputOptions {
   stdout: Screen;
@@ -64,6 +68,13 @@ export class Output {
     for (const line of safeBlock(text).replace(/\n+$/, '').split('\n')) this.line(indent + line);
   }
 
+  /** A sentence of our own, indented; on a terminal it is broken between words. */
+  advice(text: string, indent = '  '): void {
+    const room = (this.width ?? Infinity) - indent.length - hanging.length;
+    for (const [i, line] of wrapText(safeLine(text), room).entries())
+      this.line(indent + (i === 0 ? '' : hanging) + line);
+  }
+
   heading(text: string): void {
     this.line();
     this.line(this.colour.bold(safeLine(text)));
@@ -86,12 +97,12 @@ export class Output {
   }
 
   pairs(pairs: readonly (readonly [string, string | undefined])[]): void {
-    for (const line of renderPairs(pairs, this.colour)) this.line(line);
+    for (const line of renderPairs(pairs, { colour: this.colour, width: this.width })) this.line(line);
   }
 
   /** Something for the person in front of it; silent with --quiet and where there is no terminal. */
   say(text: string): void {
-    if (!this.isQuiet && this.stderr.isTTY) this.stderr.write(`${safeLine(text)}\n`);
+    if (!this.isQuiet && this.stderr.isTTY) this.stderr.write(sentence(this.stderr, safeLine(text)));
   }
 
   /** What happened to something that was changed: to a person on stderr, to a program as JSON on stdout. */
@@ -108,6 +119,18 @@ export class Output {
 
   /** Something that must be seen, also in a log. */
   warn(text: string): void {
-    this.stderr.write(`${this.saying.yellow('warning:')} ${safeLine(text)}\n`);
+    this.stderr.write(sentence(this.stderr, safeLine(text), 'warning:', this.saying.yellow));
   }
+}
+
+/** One sentence with its end of line; on a terminal it is broken between words. What it begins with may have a colour. */
+export function sentence(
+  screen: Screen,
+  text: string,
+  opening = '',
+  style: (text: string) => string = (plain) => plain,
+): string {
+  const whole = opening === '' ? text : `${opening} ${text}`;
+  const lines = screen.isTTY ? wrapText(whole, screen.columns ?? 80) : [whole];
+  return `${style(opening)}${lines.join('\n').slice(opening.length)}\n`;
 }

@@ -1,6 +1,6 @@
 // The snapshot of everything, as `status` and `top` show it. Each part is optional: a part that is down is left out by the server, and
 // a server of another version may know other parts.
-import { ago, bytes, count, duration, percent } from './human.js';
+import { ago, bytes, count, counted, duration, percent } from './human.js';
 import type { Attention, Overview, QueueSnapshot, RedisHealth } from './replies.js';
 
 /** Names and values for people, those that are known. */
@@ -31,7 +31,11 @@ export function summaryOf({
   if (dead && dead.letters > 0) lines.push(['dead letters', deadText(dead)]);
   if (uploads) lines.push(['uploads', `${count(uploads.open)} under way`]);
   if (outbox) lines.push(['events', outboxText(outbox)]);
-  if (cache) lines.push(['cache', `${percent(cache.hitRate)} hits`]);
+  if (cache)
+    lines.push([
+      'cache',
+      typeof cache.hitRate === 'number' ? `${percent(cache.hitRate)} hits` : 'not read yet',
+    ]);
   if (redis) lines.push(['redis', redisLine(redis)]);
   return lines;
 }
@@ -42,7 +46,7 @@ function retriesText({ count: waiting, complete, nextMs }: NonNullable<Overview[
 }
 
 function deadText({ letters, averageAttempts, topError }: NonNullable<Overview['dead']>): string {
-  const runs = averageAttempts === null ? '' : `, ${count(averageAttempts)} runs on average`;
+  const runs = averageAttempts === null ? '' : `, ${counted(averageAttempts, 'run')} on average`;
   return `${count(letters)}${runs}${topError ? `, most of ${topError.title}` : ''}`;
 }
 

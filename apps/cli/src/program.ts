@@ -11,6 +11,7 @@ import { doctorCommand } from './doctorCommand.js';
 import { downloadCommand } from './downloadCommand.js';
 import { eventCommands } from './eventCommands.js';
 import { fileCommands } from './fileCommands.js';
+import { helpCommand } from './helpCommand.js';
 import { jobCommands } from './jobCommands.js';
 import { keyCommands } from './keyCommands.js';
 import { loginCommands } from './loginCommands.js';
@@ -43,8 +44,8 @@ export function makeProgram(world: World): SluiceCommand {
     .example('top', 'watch it')
     .runIn(world)
     .version(version, '-V, --version', 'the version of this command')
-    .helpOption('-h, --help', 'help, beginning with examples')
-    .helpCommand('help [command]', 'help, beginning with examples')
+    .helpOption('-h, --help', 'this, beginning with examples')
+    .helpCommand('help [command]', 'Help, beginning with examples.')
     .option('-u, --url <address>', 'where the server is; SLUICE_URL, or what login kept')
     .option('-k, --key <key>', 'who asks; better SLUICE_KEY or login, because others can see arguments')
     .option('--tenant <tenant>', 'for whom a key of the installation acts; SLUICE_TENANT')
@@ -78,6 +79,7 @@ export function makeProgram(world: World): SluiceCommand {
   doctorCommand(program);
   loginCommands(program);
   completionCommand(program);
+  helpCommand(program);
   return program;
 }
 

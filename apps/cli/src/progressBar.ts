@@ -78,7 +78,7 @@ export class ProgressBar {
     } else parts.push(bytes(this.#done));
     if (speed > 0) parts.push(`${bytes(speed)}/s`);
     if (speed > 0 && this.#total !== undefined && this.#done < this.#total)
-      parts.push(`${duration(((this.#total - this.#done) / speed) * 1_000)} left`);
+      parts.push(`${duration(wholeSeconds((this.#total - this.#done) / speed))} left`);
     if (all > 1) parts.push(`${ended} of ${counted(all, 'file')}`);
     parts.push(safeLine(this.#label));
     return parts.join('  ');
@@ -95,4 +95,9 @@ export class ProgressBar {
     if (this.#isDrawn) this.#out.stderr.write(wipe);
     this.#isDrawn = false;
   }
+}
+
+/** Nobody reads the milliseconds of a guess. */
+function wholeSeconds(seconds: number): number {
+  return Math.ceil(seconds) * 1_000;
 }

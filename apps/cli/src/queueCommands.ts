@@ -1,6 +1,7 @@
 // `sluice queues`: how they are, and what holds them back.
 import { Option } from 'commander';
 import { pathOf } from './api.js';
+import { forEach } from './bulk.js';
 import { declare, dryRunOption, group, type SluiceCommand } from './command.js';
 import type { ChangeOptions, Context } from './context.js';
 import { cliErrors } from './errors.js';
@@ -8,10 +9,10 @@ import { ago, count, counted, duration } from './human.js';
 import { parsePositive, parseRate } from './parse.js';
 import type { QueueDetail, QueueSnapshot, RateLimit, Rules } from './replies.js';
 import { idsFrom } from './stdin.js';
-import type { Column } from './table.js';
+import { readable, type Column } from './table.js';
 
 export const queueColumns: Column<QueueSnapshot>[] = [
-  { title: 'QUEUE', value: ({ name }) => name, cut: true },
+  { title: 'QUEUE', value: ({ name }) => name, cut: readable },
   {
     title: 'STATE',
     value: ({ paused, problem }) => (problem ? problem.code : paused ? 'paused' : 'running'),
@@ -20,7 +21,6 @@ export const queueColumns: Column<QueueSnapshot>[] = [
   { title: 'WAITING', value: ({ counts }) => count(counts.waiting), align: 'right' },
   { title: 'ACTIVE', value: ({ counts }) => count(counts.active), align: 'right' },
   { title: 'DELAYED', value: ({ counts }) => count(counts.delayed), align: 'right' },
-  { title: 'BLOCKED', value: ({ counts }) => count(counts.blocked), align: 'right', spare: true },
   {
     title: 'DEAD',
     value: ({ counts }) => count(counts.dead),
@@ -33,6 +33,7 @@ export const queueColumns: Column<QueueSnapshot>[] = [
     value: ({ counts }) => (counts.waiting > 0 ? duration(counts.oldestWaitingMs) : '–'),
     align: 'right',
   },
+  { title: 'BLOCKED', value: ({ counts }) => count(counts.blocked), align: 'right', spare: true },
   { title: 'DONE/S', value: ({ rates }) => count(rates?.done), align: 'right', spare: true },
   { title: 'FAILED/S', value: ({ rates }) => count(rates?.failed), align: 'right', spare: true },
 ];
@@ -68,16 +69,15 @@ function pauseCommand(queues: SluiceCommand, verb: 'pause' | 'resume', descripti
     .example(`queues ${verb} mail images`, 'two of them')
     .option(...dryRunOption)
     .completing('queue')
-    .runs(async ({ api, out, stdin }, { dryRun }: ChangeOptions, given: string[]) => {
-      for (const name of await idsFrom(given, stdin)) {
-        if (dryRun) {
-          await api.get(pathOf`/v1/queues/${name}`);
-          out.would({ queue: name }, `${name}: would be ${verb}d`);
-          continue;
-        }
-        const answer = await api.post<object>(pathOf`/v1/queues/${name}/${verb}`);
-        out.did(answer, `${name}: ${verb}d`);
-      }
+    .runs(async (context, flags: ChangeOptions, given: string[]) => {
+      const { api, stdin } = context;
+      await forEach(context, await idsFrom(given, stdin), flags, {
+        of: (queue) => ({ queue }),
+        look: (name) => api.get(pathOf`/v1/queues/${name}`),
+        change: (name) => api.post<object>(pathOf`/v1/queues/${name}/${verb}`),
+        would: (name) => `${name}: would be ${verb}d`,
+        did: (name) => `${name}: ${verb}d`,
+      });
     });
 }
 

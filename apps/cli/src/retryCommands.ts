@@ -8,14 +8,14 @@ import { cliErrors } from './errors.js';
 import { ago, count } from './human.js';
 import { idsFrom } from './stdin.js';
 import type { RetryRow } from './replies.js';
-import type { Column } from './table.js';
+import { readable, type Column } from './table.js';
 
 const columns: Column<RetryRow>[] = [
   { title: 'QUEUE', value: ({ queue }) => queue },
   { title: 'ID', value: ({ id }) => id },
   { title: 'DUE', value: ({ dueMs }) => ago(dueMs), align: 'right' },
   { title: 'ATTEMPT', value: ({ attempt }) => count(attempt), align: 'right', spare: true },
-  { title: 'LAST ERROR', value: ({ error }) => error, cut: true },
+  { title: 'LAST ERROR', value: ({ error }) => error, cut: readable },
 ];
 
 export function retryCommands(program: SluiceCommand): void {

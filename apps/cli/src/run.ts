@@ -8,6 +8,7 @@ import type { SluiceCommand } from './command.js';
 import type { World } from './context.js';
 import { ApiError } from './errors.js';
 import { exitCodes, exitCodeOf, isAbort } from './exitCodes.js';
+import { sentence } from './output.js';
 import { makeProgram } from './program.js';
 import { safeJson, safeLine } from './sanitise.js';
 
@@ -25,10 +26,11 @@ export async function run(words: readonly string[], world: World): Promise<numbe
   }
 }
 
-/** Commander would end the process. */
-function throwAtEveryLevel(command: SluiceCommand): void {
+/** Commander would end the process. What it complains about is followed by where to read more. */
+function throwAtEveryLevel(command: SluiceCommand, path = 'sluice'): void {
   command.exitOverride();
-  for (const below of command.commands) throwAtEveryLevel(below as SluiceCommand);
+  command.showHelpAfterError(`See: ${path} --help`);
+  for (const below of command.commands) throwAtEveryLevel(below as SluiceCommand, `${path} ${below.name()}`);
 }
 
 function complain(error: unknown, words: readonly string[], { environment, stderr }: World): number {
@@ -40,9 +42,8 @@ function complain(error: unknown, words: readonly string[], { environment, stder
   if (words.includes('--json'))
     stderr.write(`${safeJson(JSON.stringify({ error: described(error, code) }))}\n`);
   else {
-    stderr.write(
-      `${colourOf(isColoured).red('sluice:')} ${safeLine((error as Error).message ?? String(error))}\n`,
-    );
+    const text = safeLine((error as Error).message ?? String(error));
+    stderr.write(sentence(stderr, text, 'sluice:', colourOf(isColoured).red));
     if (error instanceof ApiError && error.status === 401)
       stderr.write('Sign in with: sluice login, or set SLUICE_KEY\n');
     if (error instanceof ApiError && error.requestId !== undefined && error.status >= 500)

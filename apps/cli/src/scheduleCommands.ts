@@ -90,7 +90,7 @@ export function scheduleCommands(program: SluiceCommand): void {
       if (dryRun) {
         const { items } = await api.get<{ items: ScheduleRow[] }>('/v1/schedules', { queue });
         const schedule = items.find((item) => item.name === name);
-        if (!schedule) throw cliErrors.NOT_FOUND({ what: `a schedule ${name} of ${queue}` });
+        if (!schedule) throw cliErrors.NONE({ what: `queue "${queue}" has no schedule "${name}"` });
         return out.would(
           { queue, name },
           `${queue} ${name}: would not tick ${whenText(schedule.when)} any more`,

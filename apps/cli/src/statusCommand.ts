@@ -11,6 +11,9 @@ import { safeLine } from './sanitise.js';
 /** What /readyz says: a word for each part. */
 export type Ready = Record<string, string>;
 
+/** A server that looks at its parts for longer is not well. */
+const readyDeadlineMs = 10_000;
+
 export function statusCommand(program: SluiceCommand): void {
   declare(program, 'status', 'Is everything well? Parts, queues, Redis, and what needs attention.')
     .example('status', 'one screen')
@@ -19,7 +22,11 @@ export function statusCommand(program: SluiceCommand): void {
     .runs(async (context) => {
       const { api, out } = context;
       const ready = await readReady(context);
-      const overview = await ifAllowed(() => api.get<Overview>('/v1/overview'));
+      const overview = await ifAllowed(() => api.get<Overview>('/v1/overview')).catch((error: unknown) => {
+        // Everybody may know this much; the rest is for those with a key.
+        if (!out.isJson) print(context, ready, undefined, []);
+        throw error;
+      });
       const alerts = await ifAllowed(() => readAlerts(api));
       out.one({ url: api.url, ready, ...(overview && { overview }), ...(alerts && { alerts }) }, () =>
         print(context, ready, overview, crossedOf(alerts ?? [])),
@@ -29,24 +36,13 @@ export function statusCommand(program: SluiceCommand): void {
     });
 }
 
-export async function readReady({ api }: Context): Promise<Ready> {
-  const response = await fetchReady(api);
-  const ready = (await response.json().catch(() => undefined)) as Ready | undefined;
+/** 503 is an answer here, not a failure. */
+export async function readReady({ api, signal }: Context): Promise<Ready> {
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(readyDeadlineMs)]);
+  const reply = await api.openAny('GET', '/readyz', { signal: patience });
+  const ready = (await reply.json().catch(() => undefined)) as Ready | undefined;
   if (typeof ready?.['status'] !== 'string') throw cliErrors.NO_SLUICE({ url: api.url });
   return ready;
-}
-
-/** 503 is an answer here, not a failure. */
-async function fetchReady(api: Context['api']): Promise<Response> {
-  try {
-    return await fetch(api.address('/readyz'), {
-      headers: api.headers(),
-      signal: AbortSignal.timeout(10_000),
-    });
-  } catch (error) {
-    await api.get('/healthz');
-    throw error;
-  }
 }
 
 /** A key of one tenant may not see the installation; what it may see is shown. */
@@ -54,7 +50,7 @@ async function ifAllowed<T>(ask: () => Promise<T>): Promise<T | undefined> {
   try {
     return await ask();
   } catch (error) {
-    const isUnseen = error instanceof ApiError && [401, 403, 404, 503].includes(error.status);
+    const isUnseen = error instanceof ApiError && [403, 404, 503].includes(error.status);
     if (isUnseen) return undefined;
     throw error;
   }

@@ -1,4 +1,4 @@
-// How many columns a text takes on a terminal, and how to cut it to a number of them. Marks that sit on a letter take none, letters of
+// How many columns a text takes on a terminal, and how to cut or break it to a number of them. Marks that sit on a letter take none, letters of
 // East Asia and pictures take two.
 
 const none = /^(\p{Mn}|\p{Me}|\p{Cf})$/u;
@@ -16,6 +16,7 @@ export function textWidth(text: string): number {
 /** The text if it fits, otherwise its beginning and an ellipsis. */
 export function cutText(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text;
+  if (columns <= 0) return '';
   let [kept, width] = ['', 0];
   for (const character of text) {
     const next = width + characterWidth(character);
@@ -24,6 +25,17 @@ export function cutText(text: string, columns: number): string {
     width = next;
   }
   return `${kept}…`;
+}
+
+/** Lines of at most so many columns, broken between words; a word that is longer stays whole, so that it can be copied. */
+export function wrapText(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const longer = lines.length === 0 ? word : `${lines.at(-1)!} ${word}`;
+    if (lines.length > 0 && textWidth(longer) <= columns) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 export function padText(text: string, columns: number, align: 'left' | 'right' = 'left'): string {

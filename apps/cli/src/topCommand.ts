@@ -1,6 +1,7 @@
 // `sluice top`: the installation as it is now, again and again. On a terminal it takes the other screen, follows its size, and gives
 // everything back at the end: q, Ctrl-C, or a crash. Elsewhere each look is a line per queue, for a log.
 import { setTimeout as pause } from 'node:timers/promises';
+import { Option } from 'commander';
 import { declare, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
 import { exitCodes, exitCodeOf } from './exitCodes.js';
@@ -47,7 +48,7 @@ export function topCommand(program: SluiceCommand): void {
     .example('top --count 1 --json', 'once, for a program')
     .option('--every <span>', 'so often', parseSpan, 2_000)
     .option('--count <looks>', 'so many looks, then end', parsePositive)
-    .option('--sort <column>', orderNames.join(', '), 'name')
+    .addOption(new Option('--sort <column>', 'order of the queues').choices(orderNames).default('name'))
     .runs((context, flags: TopFlags) => {
       const isScreen = context.out.stdout.isTTY && context.stdin.isTTY && !context.out.isJson;
       return isScreen ? onScreen(context, flags) : asLines(context, flags);
@@ -86,7 +87,7 @@ interface View {
 
 async function onScreen(context: Context, flags: TopFlags): Promise<void> {
   const { out, stdin, signal } = context;
-  const view: View = { sort: orderNames.includes(flags.sort) ? flags.sort : 'name', isStill: false };
+  const view: View = { sort: flags.sort, isStill: false };
   const end = new AbortController();
   const both = AbortSignal.any([end.signal, signal]);
   const draw = (): void => void out.stdout.write(frame(context, view));
@@ -162,7 +163,8 @@ function body({ out }: Context, overview: Overview, { sort }: View, columns: num
   const { colour } = out;
   const attention = (overview.attention ?? []).map(attentionText);
   const warnings = attention.map((text) => `${colour.yellow('!')} ${safeLine(text)}`);
-  const summary = renderPairs(summaryOf(overview), colour);
+  // A line each, whatever the width: what is cut is in `status`.
+  const summary = renderPairs(summaryOf(overview), { colour, width: undefined });
   const queues = [...(overview.queues ?? [])].sort(orders[sort]);
   const table = renderTable(queueColumns, queues, { colour, width: columns });
   const left = Math.max(2, room - summary.length - warnings.length - 2);

@@ -5,6 +5,10 @@ import type { Context } from './context.js';
 import { bytes, count, moment } from './human.js';
 import type { NodeReply } from './place.js';
 import { safeLine } from './sanitise.js';
+import { wrapText } from './textWidth.js';
+
+/** Of what stands below a step. */
+const indent = 5;
 
 interface Trace {
   id: string;
@@ -58,10 +62,11 @@ function print(out: Context['out'], trace: Trace): void {
   const steps = stepsOf(trace);
   for (const [i, { kind, id, state, at, more }] of steps.entries()) {
     const isLast = i === steps.length - 1;
-    const when = at === undefined ? '' : colour.dim(`  ${moment(at)}`);
-    out.line(`${isLast ? '└─' : '├─'} ${colour.bold(kind)}  ${safeLine(id)}  ${safeLine(state)}${when}`);
-    if (more !== undefined && more !== '')
-      out.line(`${isLast ? '  ' : '│ '}   ${colour.dim(safeLine(more))}`);
+    out.line(`${isLast ? '└─' : '├─'} ${colour.bold(kind)}  ${safeLine(id)}  ${safeLine(state)}`);
+    const details = [at === undefined ? '' : moment(at), more ?? ''].filter(Boolean).join('  ');
+    const room = (out.width ?? Infinity) - indent;
+    for (const line of details === '' ? [] : wrapText(safeLine(details), room))
+      out.line(`${isLast ? '  ' : '│ '}   ${colour.dim(line)}`);
   }
   const { events, jobs } = trace.bounds;
   if (!events.complete) out.say(`only the newest ${count(events.scanned)} events were looked through`);

@@ -10,6 +10,7 @@ import { cliErrors } from './errors.js';
 import { exitCodes, exitCodeOf, isAbort } from './exitCodes.js';
 import { bytes, counted } from './human.js';
 import { localFiles, type LocalFile } from './localFiles.js';
+import { sentence } from './output.js';
 import { gatherPair, parseBytes, parsePositive } from './parse.js';
 import { parsePlace, written, type Place } from './place.js';
 import { ProgressBar } from './progressBar.js';
@@ -216,5 +217,5 @@ function tellResult({ out }: Context, place: Place, result: UploadResult): void 
 
 function tellFailure({ out }: Context, source: string, error: unknown): void {
   const { message } = error as Error;
-  out.stderr.write(`${out.saying.red('failed:')} ${safeLine(`${source}: ${message}`)}\n`);
+  out.stderr.write(sentence(out.stderr, safeLine(`${source}: ${message}`), 'failed:', out.saying.red));
 }

@@ -7,7 +7,7 @@ import type { ListOptions, SluiceCommand } from './command.js';
 import type { ChangeOptions, Context } from './context.js';
 import { ago, bytes, counted, moment, percent } from './human.js';
 import { idsFrom } from './stdin.js';
-import type { Column } from './table.js';
+import { readable, type Column } from './table.js';
 
 interface UploadRow {
   id: string;
@@ -29,7 +29,7 @@ const columns: Column<UploadRow>[] = [
   { title: 'ID', value: ({ id }) => id },
   { title: 'STATE', value: ({ state }) => state.toLowerCase(), style: ({ state }) => stateStyle(state) },
   { title: 'RECEIVED', value: ({ receivedBytes }) => bytes(receivedBytes), align: 'right' },
-  { title: 'OF', value: ({ size }) => (size === null ? '?' : bytes(size)), align: 'right' },
+  { title: 'OF', value: ({ size }) => (size === null ? '?' : bytes(size)), align: 'right', spare: true },
   {
     title: 'SHARE',
     value: ({ size, receivedBytes }) => share(size, receivedBytes),
@@ -42,7 +42,7 @@ const columns: Column<UploadRow>[] = [
     align: 'right',
     spare: true,
   },
-  { title: 'PLACE', value: ({ drive, path }) => `${drive}/${path}`, cut: true },
+  { title: 'PLACE', value: ({ drive, path }) => `${drive}/${path}`, cut: readable },
 ];
 
 export function uploadsCommands(program: SluiceCommand): void {

@@ -9,7 +9,7 @@ import { count, duration, moment } from './human.js';
 import { gather, parseSpan } from './parse.js';
 import { all } from './queueCommands.js';
 import { safeLine } from './sanitise.js';
-import type { Column } from './table.js';
+import { readable, type Column } from './table.js';
 
 interface WebhookRow {
   id: string;
@@ -46,8 +46,8 @@ const columns: Column<WebhookRow>[] = [
     value: ({ active }) => (active ? 'on' : 'off'),
     style: ({ active }) => (active ? 'green' : 'yellow'),
   },
-  { title: 'URL', value: ({ url }) => url, cut: true },
-  { title: 'TOPICS', value: ({ topics }) => topics.join(', '), cut: true },
+  { title: 'URL', value: ({ url }) => url, cut: readable },
+  { title: 'TOPICS', value: ({ topics }) => topics.join(', '), cut: true, spare: true },
   { title: 'MADE', value: ({ createdAt }) => (createdAt ? moment(createdAt) : '–'), spare: true },
 ];
 
@@ -58,7 +58,7 @@ const deliveryColumns: Column<Delivery>[] = [
   { title: 'ANSWER', value: ({ status }) => status, align: 'right' },
   { title: 'TOOK', value: ({ tookMs }) => duration(tookMs), align: 'right', spare: true },
   { title: 'ATTEMPT', value: ({ attempt }) => count(attempt), align: 'right', spare: true },
-  { title: 'ERROR', value: ({ error }) => error, cut: true },
+  { title: 'ERROR', value: ({ error }) => error, cut: readable },
 ];
 
 interface Whose {

@@ -26,7 +26,7 @@ const columns: Column<WorkerRow>[] = [
   },
   {
     title: 'STATE',
-    value: ({ drain }) => drain ?? 'working',
+    value: ({ drain }) => (drain === 'asked' ? 'draining' : (drain ?? 'working')),
     style: ({ drain }) => (drain ? 'yellow' : undefined),
     spare: true,
   },
@@ -64,21 +64,23 @@ export function workerCommands(program: SluiceCommand): void {
       ) => {
         const { items } = await api.get<{ items: WorkerRow[] }>('/v1/workers', { queue });
         const meant = items.filter((row) => isMeant(row, wanted));
-        if (meant.length === 0) throw cliErrors.NOT_FOUND({ what: `a worker "${wanted}" of ${queue}` });
+        if (meant.length === 0)
+          throw cliErrors.NONE({
+            what: `no worker of ${queue} is called "${wanted}"; see: sluice workers ls ${queue}`,
+          });
         if (meant.length > 1)
           throw cliErrors.USAGE({
             reason: `${meant.length} workers are called ${wanted}; name one by host:pid or session`,
           });
         const { session } = meant[0]!;
         const drain = !flags.undo;
-        const sentence = drain ? 'takes nothing more' : 'takes jobs again';
-        if (flags.dryRun)
-          return out.would({ queue, session, drain, dryRun: true }, `${wanted}: would be so: ${sentence}`);
+        const rest = drain ? 'nothing more' : 'jobs again';
+        if (flags.dryRun) return out.would({ queue, session, drain }, `${wanted} would take ${rest}`);
         if (drain) await confirm(`Let ${wanted} of ${queue} end what it has and take nothing more?`);
         const answer = await api.post<object>(pathOf`/v1/queues/${queue}/workers/${session}/drain`, {
           drain,
         });
-        out.did({ queue, session, ...answer }, `${wanted} ${sentence}`);
+        out.did({ queue, session, ...answer }, `${wanted} takes ${rest}`);
       },
     );
 }

@@ -22,6 +22,8 @@ export interface RunOptions {
   cwd?: string;
   /** Whether the streams say that they are a terminal; for runCli. */
   isTerminal?: boolean;
+  /** Of that terminal; for runCli. */
+  columns?: number;
 }
 
 export interface Ran {
@@ -31,9 +33,9 @@ export interface Ran {
 }
 
 export async function runCli(args: string[], options: RunOptions = {}): Promise<Ran> {
-  const { input, env, cwd, isTerminal = false } = options;
+  const { input, env, cwd, isTerminal = false, columns } = options;
   const [stdin, stdout, stderr] = [new PassThrough(), new Recorder(), new Recorder()];
-  for (const stream of [stdin, stdout, stderr]) Object.assign(stream, { isTTY: isTerminal });
+  for (const stream of [stdin, stdout, stderr]) Object.assign(stream, { isTTY: isTerminal, columns });
   stdin.end(input ?? '');
   const code = await run(args, {
     ...{ stdin, stdout, stderr },
@@ -46,7 +48,7 @@ export async function runCli(args: string[], options: RunOptions = {}): Promise<
 
 export async function spawnCli(
   args: string[],
-  { input, ...options }: Omit<RunOptions, 'isTerminal'> = {},
+  { input, ...options }: Omit<RunOptions, 'isTerminal' | 'columns'> = {},
 ): Promise<Ran> {
   const child = startCli(args, options);
   const [stdout, stderr] = [new Recorder(), new Recorder()];

@@ -4,50 +4,18 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { makeOwnedFolder } from '@sluice/testbed';
-import type { Command } from 'commander';
 import type { SluiceCommand } from '../src/command.js';
-import { readEnvironment } from '../src/config.js';
 import { judgeRedis, judgePostgres, judgeSkew, knownVariables } from '../src/doctorCommand.js';
-import { makeProgram } from '../src/program.js';
 import type { RedisHealth } from '../src/replies.js';
 import { homeIn, jsonLines, runCli } from './commandLine.js';
+import { everyCommand, leaves, pathTo } from './commandTree.js';
 
 /** Nobody listens there: ports below 1024 are not given to tests. */
 const NOBODY = 'http://127.0.0.1:9';
-
-function everyCommand(): SluiceCommand[] {
-  const nowhere = (): Writable => new Writable({ write: (_chunk, _encoding, done) => done() });
-  const program = makeProgram({
-    stdin: process.stdin,
-    stdout: nowhere(),
-    stderr: nowhere(),
-    environment: readEnvironment({}),
-    signal: new AbortController().signal,
-    lendTerminal: (work) => work(),
-  });
-  const below = (command: SluiceCommand): SluiceCommand[] => [
-    command,
-    ...(command.commands as SluiceCommand[]).flatMap(below),
-  ];
-  return below(program).filter((command) => !command.name().startsWith('_'));
-}
-
-/** The words of every command that does something. */
-function leaves(): string[][] {
-  return everyCommand()
-    .filter((command) => command.commands.length === 0)
-    .map(pathTo);
-}
-
-/** Without the name of the program. */
-function pathTo(command: Command): string[] {
-  return command.parent ? [...pathTo(command.parent), command.name()] : [];
-}
 
 test('the help of every command begins with examples that run as they stand', () => {
   const commands = everyCommand();
@@ -63,8 +31,18 @@ test('the help of every command begins with examples that run as they stand', ()
       .split('Usage:')[0]!
       .split('\n')
       .filter((text) => text.startsWith('  ')))
-      assert.match(line, /sluice \w+|^ {10}/, `${name}: ${line}`);
+      assert.match(line, /sluice \w+|^ {6}/, `${name}: ${line}`);
   }
+});
+
+test('help follows the words of a command, and knows what was meant by others', async () => {
+  const deep = await runCli(['help', 'dead', 'replay']);
+  assert.equal(deep.stdout, (await runCli(['dead', 'replay', '--help'])).stdout);
+  assert.match(deep.stdout, /^Run dead letters again\.\n\nExamples:\n/);
+  for (const line of deep.stdout.split('\n')) assert.ok(line.length <= 80, line);
+  const wrong = await runCli(['help', 'dead', 'replya']);
+  assert.deepEqual([wrong.code, wrong.stdout], [2, '']);
+  assert.match(wrong.stderr, /Did you mean replay\?/);
 });
 
 test('what asks before it destroys can also be asked what it would do', () => {
@@ -312,7 +290,7 @@ test('doctor refuses a PostgreSQL that is too old, and says what to do', () => {
 
 test('the README names every command', async () => {
   const readme = await readFile(fileURLToPath(new URL('../../README.md', import.meta.url)), 'utf8');
-  for (const words of leaves())
+  for (const words of leaves().map(pathTo))
     assert.ok(
       readme.includes(`sluice ${words.join(' ')}`),
       `the README does not show: sluice ${words.join(' ')}`,
@@ -323,7 +301,7 @@ test('every command is run by a test', () => {
   const folder = fileURLToPath(new URL('../../test/', import.meta.url));
   const files = readdirSync(folder).filter((name) => name.endsWith('.test.ts'));
   const tests = files.map((name) => readFileSync(join(folder, name), 'utf8')).join('\n');
-  for (const words of leaves()) {
+  for (const words of leaves().map(pathTo)) {
     // As arguments of a test, or typed on a terminal. A command without a group is no word of another one's.
     const quoted = words.map((word) => `'${word}'`).join(',\\s*');
     const typed = `sluice ${words.join(' ')}\\b`;

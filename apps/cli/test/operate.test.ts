@@ -1,10 +1,13 @@
 /** Operating a real server from the command line: queues, jobs, dead letters, workers, schedules, cache, events, and what they print. */
 import assert from 'node:assert/strict';
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { makeOwnedFolder, waitUntil } from '@sluice/testbed';
-import { jsonLines, type Ran } from './commandLine.js';
+import { jsonLines, type Ran, type RunOptions } from './commandLine.js';
 import { startServer, type RunningServer } from './runningServer.js';
 
 /** Jobs do what their data say. */
@@ -265,7 +268,7 @@ test('workers are listed and drained, and work again', async () => {
   );
   const name = `${worker!.host}:${worker!.pid}`;
   assert.equal((await server.run(['workers', 'drain', 'slow', name])).code, 2);
-  assert.match((await ok('workers', 'drain', 'slow', name, '--dry-run')).stdout, /would be so/);
+  assert.match((await ok('workers', 'drain', 'slow', name, '--dry-run')).stdout, /would take nothing more/);
   assert.match((await ok('workers', 'ls', 'slow')).stdout, /working/, 'a dry run drains nobody');
   await ok('workers', 'drain', 'slow', name, '--yes');
   const state = async (): Promise<string> => (await ok('workers', 'ls', 'slow')).stdout;
@@ -383,6 +386,129 @@ test('Redis, status, top and doctor say how it is', async () => {
       findings.some((finding) => finding.what === what && finding.level !== 'fail'),
       what,
     );
+});
+
+interface Finding {
+  what: string;
+  level: string;
+  text: string;
+  advice?: string;
+}
+
+/** What doctor thinks of one thing, and what it ends with. */
+async function diagnosed(
+  what: string,
+  options: RunOptions = {},
+): Promise<{ code: number | null; finding: Finding }> {
+  const ran = await server.run(['doctor', '--json'], options);
+  const finding = jsonLines<Finding>({ ...ran, stdout: ran.stdout }).find((one) => one.what === what);
+  assert.ok(finding, `${what}: ${ran.stdout}`);
+  return { code: ran.code, finding };
+}
+
+/** As somebody with redis-cli would. */
+async function configure(name: string, value: string): Promise<void> {
+  const { hostname, port } = new URL(server.redisUrl);
+  const socket = connect(Number(port), hostname);
+  try {
+    socket.write(`CONFIG SET ${name} ${value}\r\n`);
+    assert.equal(String(((await once(socket, 'data')) as [Buffer])[0]), '+OK\r\n');
+  } finally {
+    socket.destroy();
+  }
+}
+
+test('doctor finds a Redis that evicts and forgets, and says what to do', async () => {
+  const wrong = [
+    [
+      'maxmemory-policy',
+      'allkeys-lru',
+      'noeviction',
+      'eviction',
+      'fail',
+      /CONFIG SET maxmemory-policy noeviction/,
+    ],
+    ['appendonly', 'no', 'yes', 'persistence', 'warn', /CONFIG SET appendonly yes/],
+  ] as const;
+  for (const [name, sick] of wrong) await configure(name, sick);
+  for (const [, , , what, level, advice] of wrong) {
+    // The server looks at its Redis every few seconds.
+    const isSeen = async (): Promise<boolean> => (await diagnosed(what)).finding.level === level;
+    await waitUntil(`${what} is found`, isSeen, { timeoutMs: PATIENCE_MS, everyMs: 200 });
+    const { code, finding } = await diagnosed(what);
+    assert.equal(code, 1, what);
+    assert.match(finding.advice ?? '', advice);
+  }
+  for (const [name, , well] of wrong) await configure(name, well);
+});
+
+test('doctor finds clocks that differ and versions that are too old, behind the real answers', async () => {
+  const hourMs = 3_600_000;
+  // A server whose clock is an hour ahead, and whose parts are of another age.
+  const liar = createServer((request, response) => {
+    void fetch(`${server.url}${request.url}`).then(async (real) => {
+      const answer = JSON.parse(await real.text()) as Record<string, Record<string, unknown>>;
+      if (request.url === '/v1/redis') {
+        answer['redis']!['nowMs'] = Number(answer['redis']!['nowMs']) - hourMs;
+        answer['redis']!['version'] = '6.2.14';
+      }
+      if (request.url === '/v1/clocks')
+        Object.assign(answer, { sqlMs: Date.now() + hourMs, sqlVersion: '12.22' });
+      if (request.url === '/openapi.json') answer['info']!['version'] = '9.9.9';
+      const date = new Date(Date.now() + hourMs).toUTCString();
+      response.writeHead(real.status, { 'Content-Type': 'application/json', Date: date });
+      response.end(JSON.stringify(answer));
+    });
+  });
+  await new Promise<void>((resolve) => liar.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(liar.address() as AddressInfo).port}`;
+  const ran = await server.run(['doctor', '--json', '--url', url]);
+  liar.closeAllConnections();
+  liar.close();
+  assert.equal(ran.code, 1);
+  const found = new Map(jsonLines<Finding>(ran).map((finding) => [finding.what, finding]));
+  for (const [what, level, text, advice] of [
+    ['server version', 'warn', /^9\.9\.9, this command is/, /the same version on both sides/],
+    ['Redis version', 'fail', /^6\.2\.14$/, /upgrade to Redis 7/],
+    ['PostgreSQL version', 'fail', /^12\.22$/, /upgrade to PostgreSQL 13/],
+    ['clock of the server', 'fail', /^(1 h|59 min).* ahead of the one here$/, /NTP/],
+    ['clock of Redis', 'fail', /behind that of the server$/, /NTP/],
+    ['clock of PostgreSQL', 'fail', /ahead of that of the server$/, /NTP/],
+  ] as const) {
+    const finding = found.get(what);
+    assert.equal(finding?.level, level, what);
+    assert.match(finding.text, text, what);
+    assert.match(finding.advice ?? '', advice, what);
+  }
+});
+
+test('doctor finds settings that nobody reads, and files that others may read or write', async () => {
+  // What the runner of the tests sets is nobody's setting.
+  const alone = { SLUICE_TEST_RUN: undefined };
+  const misspelt = await diagnosed('configuration', { env: { ...alone, SLUICE_REDIS_ULR: 'x' } });
+  assert.equal(misspelt.finding.level, 'warn');
+  assert.match(misspelt.finding.text, /^nobody reads SLUICE_REDIS_ULR$/);
+  assert.match(misspelt.finding.advice ?? '', /check the spelling/);
+  assert.equal((await diagnosed('configuration', { env: alone })).finding.text, 'SLUICE_URL: known');
+
+  const data = join(makeOwnedFolder('data'), 'data');
+  await mkdir(data);
+  await writeFile(join(data, 'secret'), 'x', { mode: 0o600 });
+  const env = { SLUICE_DATA_DIR: data };
+  assert.equal((await diagnosed('data folder', { env })).finding.level, 'ok');
+  await chmod(data, 0o777);
+  await chmod(join(data, 'secret'), 0o644);
+  const open = await diagnosed('data folder', { env });
+  assert.deepEqual([open.code, open.finding.level], [1, 'fail']);
+  assert.equal(open.finding.advice, `chmod go-w ${data}`);
+  const secret = await diagnosed('secret file', { env });
+  assert.match(secret.finding.advice ?? '', /^chmod 600 \S+, and replace what it held$/);
+
+  const config = makeOwnedFolder('config');
+  await mkdir(join(config, 'sluice'));
+  await writeFile(join(config, 'sluice', 'login.json'), '{"url":', { mode: 0o600 });
+  const login = await diagnosed('login', { env: { XDG_CONFIG_HOME: config } });
+  assert.deepEqual([login.code, login.finding.level, login.finding.advice], [1, 'fail', 'sluice login']);
 });
 
 test('completion proposes the queues of the server', async () => {

@@ -16,14 +16,19 @@ export interface RunningServer {
 export async function startServer(env: Record<string, string> = {}): Promise<RunningServer> {
   const folder = makeOwnedFolder('cli');
   const server = await startSluice({ SLUICE_DATA_DIR: join(folder, 'data'), ...env });
-  const { url, welcome } = server;
-  const own = { ...homeIn(folder), SLUICE_URL: url };
+  return serverOf(folder, server.welcome, async () => void (await server.stop()));
+}
+
+/** A server that runs, by what it said when it was ready. */
+export function serverOf(folder: string, welcome: string, stop: () => Promise<void>): RunningServer {
+  const url = /runs at (\S+)/.exec(welcome)![1]!;
+  const env = { ...homeIn(folder), SLUICE_URL: url };
   return {
     url,
     redisUrl: /^Redis: (redis:\/\/[^,\s]+)/m.exec(welcome)![1]!,
-    env: own,
+    env,
     folder,
-    run: (args, options = {}) => runCli(args, { cwd: folder, ...options, env: { ...own, ...options.env } }),
-    stop: async () => void (await server.stop()),
+    run: (args, options = {}) => runCli(args, { cwd: folder, ...options, env: { ...env, ...options.env } }),
+    stop,
   };
 }

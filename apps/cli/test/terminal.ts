@@ -10,6 +10,8 @@ import { spawnOwned, waitUntil } from '@sluice/testbed';
 import { CLI } from './commandLine.js';
 
 const PATIENCE_MS = 60_000;
+/** Each look at the screen is a process. */
+const LOOK_MS = 50;
 const run = promisify(execFile);
 
 /** Why a test in a terminal cannot run here; false when it can. With CI=true it is not skipped, and fails. */
@@ -23,12 +25,21 @@ export interface TerminalOptions {
   env: Record<string, string>;
   columns?: number;
   rows?: number;
+  /** Of its socket, where one folder has several terminals. */
+  name?: string;
+}
+
+export interface Seen {
+  /** Lines as they were written: one that was too long for the terminal is one line here. */
+  screen: string;
+  code: number;
 }
 
 export class Terminal {
   readonly #tmux: string[];
   readonly #record: string;
   readonly #stop: () => void;
+  #runs = 0;
 
   private constructor(tmux: string[], record: string, stop: () => void) {
     this.#tmux = tmux;
@@ -36,13 +47,19 @@ export class Terminal {
     this.#stop = stop;
   }
 
-  static async open({ folder, env, columns = 100, rows = 30 }: TerminalOptions): Promise<Terminal> {
+  static async open({
+    folder,
+    env,
+    columns = 100,
+    rows = 30,
+    name = 'tmux',
+  }: TerminalOptions): Promise<Terminal> {
     const bin = join(folder, 'bin');
     mkdirSync(bin, { recursive: true });
     writeFileSync(join(bin, 'sluice'), `#!/bin/sh\nexec "${process.execPath}" "${CLI}" "$@"\n`);
     chmodSync(join(bin, 'sluice'), 0o755);
-    const socket = join(folder, 'tmux.sock');
-    const record = join(folder, `record-${Date.now()}.txt`);
+    const socket = join(folder, `${name}.sock`);
+    const record = join(folder, `${name}.record`);
     const tmux = ['-S', socket, '-f', '/dev/null'];
     const { TMUX: _, ...outside } = process.env;
     const server = spawnOwned('tmux', [...tmux, '-D'], { env: outside, stdio: 'ignore' });
@@ -77,8 +94,47 @@ export class Terminal {
   }
 
   async enter(line: string): Promise<void> {
-    await this.type(line);
-    await this.press('Enter');
+    await this.#ask('send-keys', '-l', line, ';', 'send-keys', 'Enter');
+  }
+
+  /** Runs a line on an empty screen, and returns what it left there, with its exit code. `meanwhile` types what the command waits for. */
+  async runs(line: string, meanwhile?: () => Promise<void>): Promise<Seen> {
+    this.#runs += 1;
+    const end = `ended ${this.#runs} with`;
+    const begin = `begun ${this.#runs}\n`;
+    await this.enter(`clear; echo begun ${this.#runs}; ${line}; echo "${end} $?"`);
+    if (meanwhile) {
+      // A question of the line before must not be taken for one of this.
+      await this.until('the beginning', (text) => text.startsWith(begin));
+      await meanwhile();
+    }
+    // The end is not what was typed but what came of it.
+    const isOver = new RegExp(`^${end} (\\d+)$`, 'm');
+    const screen = await this.until(`the end of ${line}`, (text) => isOver.test(text), { joined: true });
+    return {
+      screen: screen.slice(begin.length, screen.search(isOver)),
+      code: Number(isOver.exec(screen)![1]),
+    };
+  }
+
+  /** The same for a line that only Ctrl-C ends: bash forgets the rest of a line that was interrupted. */
+  async runsUntilInterrupted(
+    line: string,
+    what: string,
+    isThere: (screen: string) => boolean,
+  ): Promise<Seen> {
+    await this.enter(`clear; ${line}`);
+    const screen = await this.until(what, isThere, { joined: true });
+    return { screen, code: await this.interrupts() };
+  }
+
+  /** Ctrl-C; returns what the command ended with. */
+  async interrupts(timeoutMs = PATIENCE_MS): Promise<number> {
+    await this.press('C-c');
+    await this.until('the prompt', (text) => /^(\^C)?\$$/m.test(text), { timeoutMs });
+    await this.enter('echo "code $?"');
+    const isSaid = /^code (\d+)$/m;
+    return Number(isSaid.exec(await this.until('the code', (text) => isSaid.test(text)))![1]);
   }
 
   /** An empty screen with the prompt: what was there before is not taken for what comes next. */
@@ -98,8 +154,8 @@ export class Terminal {
     );
   }
 
-  screen(): Promise<string> {
-    return this.#ask('capture-pane', '-p');
+  screen({ joined = false } = {}): Promise<string> {
+    return this.#ask('capture-pane', '-p', ...(joined ? ['-J'] : []));
   }
 
   /** Everything that was written, escape sequences and all. */
@@ -107,15 +163,20 @@ export class Terminal {
     return existsSync(this.#record) ? readFileSync(this.#record, 'utf8') : '';
   }
 
-  async until(what: string, isThere: (screen: string) => boolean): Promise<string> {
+  async until(
+    what: string,
+    isThere: (screen: string) => boolean,
+    { joined = false, timeoutMs = PATIENCE_MS } = {},
+  ): Promise<string> {
     let seen = '';
     await waitUntil(
       what,
       async () => {
-        seen = await this.screen();
+        // With lines joined, tmux keeps the spaces that end them.
+        seen = (await this.screen({ joined })).replace(/ +$/gm, '');
         return isThere(seen);
       },
-      { timeoutMs: PATIENCE_MS },
+      { timeoutMs, everyMs: LOOK_MS },
     ).catch((error: unknown) => {
       throw new Error(`${what} never came; the screen was:\n${seen}`, { cause: error });
     });
@@ -128,6 +189,11 @@ export class Terminal {
 
   async isAlternate(): Promise<boolean> {
     return (await this.#ask('display-message', '-p', '#{alternate_on}')).trim() === '1';
+  }
+
+  /** Whether the cursor is shown. */
+  async hasCursor(): Promise<boolean> {
+    return (await this.#ask('display-message', '-p', '#{cursor_flag}')).trim() === '1';
   }
 
   close(): void {

@@ -6,7 +6,7 @@ import { ago, bytes, count, counted, duration, percent } from '../src/human.js';
 import { parseBytes, parseMoment, parseRate, parseSpan } from '../src/parse.js';
 import { safeBlock, safeJson, safeLine } from '../src/sanitise.js';
 import { renderTable, type Column } from '../src/table.js';
-import { cutText, textWidth } from '../src/textWidth.js';
+import { cutText, textWidth, wrapText } from '../src/textWidth.js';
 
 const plain = colourOf(false);
 
@@ -35,6 +35,16 @@ test('the width of a text counts columns, not letters', () => {
   assert.equal(textWidth('e\u0301'), 1);
   assert.equal(cutText('漢字漢字', 5), '漢字…');
   assert.equal(cutText('abc', 3), 'abc');
+});
+
+test('a sentence is broken between words, and a word that is too long stays whole', () => {
+  assert.deepEqual(wrapText('no answer from http://127.0.0.1:7420 at all', 12), [
+    'no answer',
+    'from',
+    'http://127.0.0.1:7420',
+    'at all',
+  ]);
+  assert.deepEqual(wrapText('short', 80), ['short']);
 });
 
 interface Row {
@@ -96,6 +106,7 @@ test('spans, bytes and counts are for people', () => {
   assert.equal(ago(61_000, 1_000), 'in 1 min');
   assert.equal(bytes(1_536), '1.5 KiB');
   assert.equal(bytes(0), '0 B');
+  assert.equal(bytes(10.684), '11 B');
   assert.equal(count(1_234_567), '1,234,567');
   assert.equal(count(0.25), '0.3');
   assert.equal(counted(1, 'job'), '1 job');
