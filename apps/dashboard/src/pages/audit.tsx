@@ -2,6 +2,7 @@
 import { get } from '../data/api.js';
 import type { AuditRow, Page } from '../data/shapes.js';
 import { Field } from '../parts/field.js';
+import { brief } from '../parts/json.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { Mark, PageFrame, Panel } from '../parts/panel.js';
@@ -69,13 +70,13 @@ export default function AuditPage() {
 
 const columns: Column<AuditRow>[] = [
   { title: 'When', cell: ({ at }) => <At at={at} /> },
-  { title: 'Action', cell: ({ action }) => <a href={to('audit', { action })}>{action}</a> },
+  { title: 'Action', name: true, cell: ({ action }) => <a href={to('audit', { action })}>{action}</a> },
   {
     title: 'By',
     name: true,
     cell: ({ actor, actorName }) => <a href={to('audit', { actor })}>{actorName ?? actor ?? ''}</a>,
   },
-  { title: 'Tenant', cell: ({ tenant }) => tenant ?? '*' },
+  { title: 'Tenant', name: true, cell: ({ tenant }) => tenant ?? '*' },
   {
     title: 'Outcome',
     tight: true,
@@ -91,7 +92,7 @@ const columns: Column<AuditRow>[] = [
     cell: ({ target, details }) => {
       const text = [
         target,
-        ...Object.entries(details ?? {}).map(([name, value]) => `${name}: ${String(value)}`),
+        ...Object.entries(details ?? {}).map(([name, value]) => `${name}: ${brief(value)}`),
       ]
         .filter(Boolean)
         .join(' · ');

@@ -6,6 +6,7 @@ import { events as live, eventsLostUpTo, overview } from '../data/live.js';
 import type { EventRow, Page } from '../data/shapes.js';
 import { byAge, isOfTopic, newestFirst } from '../eventOrder.js';
 import { Field } from '../parts/field.js';
+import { brief } from '../parts/json.js';
 import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { Figures, PageFrame, Panel } from '../parts/panel.js';
@@ -113,11 +114,16 @@ const columns: Column<EventRow>[] = [
       </a>
     ),
   },
-  { title: 'Topic', wide: true, cell: ({ topic }) => <a href={to('events', { topic })}>{topic}</a> },
+  {
+    title: 'Topic',
+    name: true,
+    wide: true,
+    cell: ({ topic }) => <a href={to('events', { topic })}>{topic}</a>,
+  },
   {
     title: 'Data',
     cut: true,
-    cell: ({ data }) => <code title={JSON.stringify(data, null, 2)}>{JSON.stringify(data)}</code>,
+    cell: ({ data }) => <code title={brief(data)}>{brief(data)}</code>,
   },
   { title: 'Published', number: true, cell: ({ cursor }) => <Ago at={Number(cursor.split('-')[0])} /> },
 ];
