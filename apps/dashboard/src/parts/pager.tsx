@@ -1,4 +1,5 @@
 // Lists that may be long: page after page is added below. What was looked at is said, because a search is bounded.
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { messageOf } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
@@ -57,6 +58,26 @@ export function usePages<Item>(question: string | null, ask: AskPage<Item>, ever
       first.again();
     },
   };
+}
+
+/** The first of a list that is here already as a whole, and a foot that shows more of it. */
+export function useFirst<Row>(
+  rows: readonly Row[],
+  what: string,
+  step: number,
+): { first: readonly Row[]; foot: ComponentChildren } {
+  const [shown, setShown] = useState(step);
+  const foot = rows.length > shown && (
+    <>
+      <span>
+        {number(shown)} of {number(rows.length)} {what}
+      </span>
+      <button class="button small" type="button" onClick={() => setShown(shown + step)}>
+        Show more
+      </button>
+    </>
+  );
+  return { first: rows.slice(0, shown), foot: foot || undefined };
 }
 
 export function More<Item>({ pages, what }: { pages: Pages<Item>; what: string }) {
