@@ -46,7 +46,7 @@ export default function AuditPage() {
       <Panel
         title="Changes"
         flush
-        foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="changes" /> : undefined}
+        foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="change" /> : undefined}
       >
         {pages.items === undefined ? (
           pages.error === undefined && <Waiting />
@@ -74,17 +74,23 @@ const columns: Column<AuditRow>[] = [
   {
     title: 'By',
     name: true,
-    cell: ({ actor, actorName }) => <a href={to('audit', { actor })}>{actorName ?? actor ?? ''}</a>,
+    cell: ({ actor, actorName }) =>
+      actor ? (
+        <a href={to('audit', { actor })}>{actorName ?? actor}</a>
+      ) : (
+        <span class="faint">{actorName ?? 'no key'}</span>
+      ),
   },
   { title: 'Tenant', name: true, cell: ({ tenant }) => tenant ?? '*' },
   {
     title: 'Outcome',
     tight: true,
-    cell: ({ outcome }) => (
-      <Mark tone={outcome === 'done' ? 'ok' : outcome === null ? 'warn' : 'bad'}>
-        {outcome ?? 'not known'}
-      </Mark>
-    ),
+    cell: ({ outcome }) =>
+      outcome === 'done' ? (
+        <span class="soft">done</span>
+      ) : (
+        <Mark tone={outcome === null ? 'warn' : 'bad'}>{outcome ?? 'not known'}</Mark>
+      ),
   },
   {
     title: 'Details',

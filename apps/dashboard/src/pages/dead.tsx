@@ -129,7 +129,6 @@ function groupColumns(onDone: () => void): Column<DeadGroup>[] {
     {
       title: 'Last day',
       tight: true,
-      wide: true,
       cell: ({ perHour, title }) =>
         perHour && (
           <Spark values={perHour} tone="bad" label={`${title}: deaths per hour, ${perHour.join(', ')}`} />
@@ -226,7 +225,7 @@ function Letters(props: {
           </BulkMove>
         </>
       }
-      foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="letters" /> : undefined}
+      foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="letter" /> : undefined}
     >
       {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
       {pages.items === undefined ? (

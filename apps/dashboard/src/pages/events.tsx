@@ -85,7 +85,7 @@ export default function EventsPage() {
         title="Published"
         note="the newest first"
         flush
-        foot={rows && rows.length > 0 ? <More pages={pages} what="events" /> : undefined}
+        foot={rows && rows.length > 0 ? <More pages={pages} one="event" /> : undefined}
       >
         {rows === undefined ? (
           pages.error === undefined && <Waiting />
@@ -116,7 +116,6 @@ const columns: Column<EventRow>[] = [
   },
   {
     title: 'Topic',
-    name: true,
     wide: true,
     cell: ({ topic }) => <a href={to('events', { topic })}>{topic}</a>,
   },

@@ -82,7 +82,11 @@ export default function FilesPage() {
                 </a>
               )
             }
-            foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="entries" /> : undefined}
+            foot={
+              pages.items && pages.items.length > 0 ? (
+                <More pages={pages} one="entry" many="entries" />
+              ) : undefined
+            }
           >
             {drives.data?.items.length === 0 ? (
               <Empty title="There is no drive" command={`curl -X PUT ${serverAddress()}/v1/drives/main`}>

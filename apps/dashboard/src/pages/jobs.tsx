@@ -49,9 +49,7 @@ export default function JobsPage() {
         title={queue === '' ? 'Jobs' : `Jobs of ${queue}`}
         flush
         foot={
-          pages.items && pages.items.length + pages.scanned > 0 ? (
-            <More pages={pages} what="jobs" />
-          ) : undefined
+          pages.items && pages.items.length + pages.scanned > 0 ? <More pages={pages} one="job" /> : undefined
         }
       >
         {queue === '' ? (

@@ -33,7 +33,7 @@ export default function RetriesPage() {
       <Panel
         title="Next attempts"
         flush
-        foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="jobs" /> : undefined}
+        foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="job" /> : undefined}
       >
         {pages.items === undefined ? (
           pages.error === undefined && <Waiting />
@@ -67,7 +67,7 @@ function columnsFor(onDone: () => void): Column<RetryRow>[] {
       ),
     },
     { title: 'Queue', name: true, cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
-    { title: 'Next retry in', number: true, wide: true, cell: ({ dueMs }) => <Until at={dueMs} /> },
+    { title: 'Next in', number: true, cell: ({ dueMs }) => <Until at={dueMs} /> },
     { title: 'Attempt', number: true, cell: ({ attempt }) => attempt ?? '' },
     { title: 'Last error', cut: true, cell: ({ error }) => <Cut text={textOf(error)} /> },
     {

@@ -51,7 +51,7 @@ export default function SchedulesPage() {
       <Panel
         title="Schedules"
         flush
-        foot={items && items.length > 0 ? <More pages={pages} what="schedules" /> : undefined}
+        foot={items && items.length > 0 ? <More pages={pages} one="schedule" /> : undefined}
       >
         {!items ? (
           error === undefined && <Waiting />

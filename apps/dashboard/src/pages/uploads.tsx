@@ -50,7 +50,7 @@ export default function UploadsPage() {
         title="Under way"
         note={rows && rows.length > 0 ? `${rows.length}` : undefined}
         flush
-        foot={!isAll && pages.next !== null ? <More pages={pages} what="uploads" /> : undefined}
+        foot={!isAll && pages.next !== null ? <More pages={pages} one="upload" /> : undefined}
       >
         {!rows ? (
           pages.error === undefined && <Waiting />

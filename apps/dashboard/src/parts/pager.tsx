@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { messageOf } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { Page } from '../data/shapes.js';
-import { number } from '../format.js';
+import { number, plural } from '../format.js';
 import { say } from './toast.js';
 
 export interface Pages<Item> {
@@ -80,12 +80,12 @@ export function useFirst<Row>(
   return { first: rows.slice(0, shown), foot: foot || undefined };
 }
 
-export function More<Item>({ pages, what }: { pages: Pages<Item>; what: string }) {
+export function More<Item>({ pages, one, many }: { pages: Pages<Item>; one: string; many?: string }) {
   const shown = pages.items?.length ?? 0;
   return (
     <>
       <span>
-        {number(shown)} {what}
+        {plural(shown, one, many)}
         {pages.scanned > shown && `, ${number(pages.scanned)} looked at`}
         {pages.next === null ? '' : '; there are more'}
       </span>

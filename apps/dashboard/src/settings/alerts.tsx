@@ -34,7 +34,7 @@ const columns: Column<AlertRow>[] = [
     tight: true,
     cell: ({ met, state }) =>
       met === false ? (
-        <Mark tone="bad">{state}</Mark>
+        <Mark tone={state === 'pending' ? 'warn' : 'bad'}>{state}</Mark>
       ) : (
         <span class="soft">{met === null ? 'no data' : state}</span>
       ),

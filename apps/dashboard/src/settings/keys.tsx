@@ -18,7 +18,7 @@ export function Keys() {
   );
   const foot = keys.next !== null && (
     <footer>
-      <More pages={keys} what="keys" />
+      <More pages={keys} one="key" />
     </footer>
   );
   return (
