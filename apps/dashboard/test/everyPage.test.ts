@@ -188,5 +188,5 @@ async function open(
 function fewRows(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, mostRows).map(fewRows);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, of]) => [name, fewRows(of)])) as unknown;
+  return Object.fromEntries(Object.entries(value).map(([name, of]) => [name, fewRows(of)]));
 }

@@ -52,7 +52,7 @@ export function AttentionPanel({ overview }: PanelProps) {
 function mostly({ code, queue }: Attention, { dead }: Overview): string | undefined {
   if (code !== 'DEAD_LETTERS') return undefined;
   const title = dead.queues.find((one) => one.queue === queue)?.topError?.title;
-  return title && `mostly ${title}`;
+  return title && `Mostly: ${title}`;
 }
 
 function SeverityMark({ item }: { item: Attention }) {
