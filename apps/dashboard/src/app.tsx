@@ -10,6 +10,7 @@ import { Help } from './help.js';
 import { helpShown } from './keyboard.js';
 import { pageFor, pages, type PageEntry, type PageProps } from './pages.js';
 import { Action } from './parts/action.js';
+import { Guard } from './parts/guard.js';
 import { Empty, Failure, Waiting } from './parts/notice.js';
 import { PageFrame } from './parts/panel.js';
 import { Toasts, unsayAll } from './parts/toast.js';
@@ -239,5 +240,14 @@ function CurrentPage() {
     );
   const Page = loaded.page;
   // Another job is another page: nothing of the one before may stay.
-  return <Page key={segments.value.join('/')} params={found.params} />;
+  const address = segments.value.join('/');
+  return (
+    <Guard
+      key={address}
+      what="This page"
+      frame={(failure) => <PageFrame title={entry.title}>{failure}</PageFrame>}
+    >
+      <Page key={address} params={found.params} />
+    </Guard>
+  );
 }

@@ -151,6 +151,11 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
+/** Under a list that shows only the first ones; nothing where it shows all. */
+export function leftOut(shown: number, all: number, what: string): string | undefined {
+  return all > shown ? `${number(shown)} of ${number(all)} ${what}` : undefined;
+}
+
 function isFigure(value: number | null | undefined): value is number {
   return typeof value === 'number' && Number.isFinite(value);
 }

@@ -86,3 +86,15 @@ export function rank(items: readonly Attention[]): Attention[] {
   const place = (item: Attention): number => order.indexOf(troubleOf(item).severity);
   return [...items].sort((a, b) => place(a) - place(b));
 }
+
+/** How many of each; what keeps the server from looking is broken, and is not among its own findings. */
+export function tally(
+  items: readonly Attention[],
+  problems: readonly Pick<Attention, 'code' | 'queue'>[] = [],
+): Record<Severity, number> {
+  const counts = { bad: 0, warn: 0, neutral: 0 };
+  for (const item of items) counts[troubleOf(item).severity]++;
+  const own = new Set(items.map(({ code, queue }) => `${code} ${queue ?? ''}`));
+  counts.bad += problems.filter(({ code, queue }) => !own.has(`${code} ${queue ?? ''}`)).length;
+  return counts;
+}

@@ -21,7 +21,7 @@ const titles: Record<string, string> = {
 
 export function describeTarget({ name, keep, limit, unit, value }: AlertRow): Target {
   return {
-    title: titles[name] ?? spelled(name),
+    title: Object.hasOwn(titles, name) ? titles[name]! : spelled(name),
     goal: `${keep === 'below' ? 'less' : 'more'} than ${show(limit, unit)}`,
     now: value === null ? unknown : show(value, unit),
   };
@@ -47,7 +47,8 @@ function show(value: number, unit: string): string {
 export function placeOf(link: string): string | undefined {
   try {
     const { pathname, search } = new URL(link, 'http://here');
-    return pathname.startsWith('/') ? pathname + search : undefined;
+    // Two strokes at the beginning would name another server.
+    return pathname.startsWith('/') ? pathname.replace(/^\/+/, '/') + search : undefined;
   } catch {
     return undefined;
   }

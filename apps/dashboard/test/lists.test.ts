@@ -4,7 +4,9 @@ import { test } from 'node:test';
 import { waitUntil } from '@sluice/testbed';
 import type { Page } from 'playwright-core';
 import { newestFirst } from '../src/eventOrder.js';
+import { groupsOf, overviewOf, workersOf } from './scenes.js';
 import { useStage } from './stage.js';
+import { walk } from './visit.js';
 
 const stage = useStage();
 const began = Date.now();
@@ -124,30 +126,97 @@ test('letters that a paced replay took disappear from the list', stage.needs, as
   await page.getByText('No letter matches').waitFor({ timeout: 4_000 });
 });
 
-test('keys and schedules are shown to their last page', stage.needs, async () => {
-  const key = (id: number) => ({
-    ...{ id: `k${id}`, tenant: '*', role: 'viewer', name: `key ${id}`, createdAt: new Date().toISOString() },
-    ...{ expiresAt: null, revokedAt: null, usedAt: null, oldUntil: null },
+/** Every list that the server pages, with the panel it stands in and the field by which the last row is known. */
+const paged: { path: string; asks: string; panel: string; field: string }[] = [
+  { path: '/jobs', asks: '/v1/queues/document/jobs', panel: 'Jobs of document', field: 'id' },
+  { path: '/retries', asks: '/v1/retries', panel: 'Next attempts', field: 'id' },
+  { path: '/dead', asks: '/v1/queues/document/dead', panel: 'Letters of document', field: 'id' },
+  { path: '/schedules', asks: '/v1/schedules', panel: 'Schedules', field: 'name' },
+  { path: '/files', asks: '/v1/nodes', panel: 'Drive main', field: 'name' },
+  { path: '/events', asks: '/v1/events', panel: 'Published', field: 'eventId' },
+  { path: '/audit', asks: '/v1/audit', panel: 'Changes', field: 'actorName' },
+  { path: '/settings', asks: '/v1/keys', panel: 'Keys', field: 'name' },
+];
+
+test('every list goes on to its last row, and says that there is more until then', stage.needs, async () => {
+  stage.standIn.twist = (value, address) => {
+    const list = paged.find(({ asks }) => asks === address?.pathname);
+    if (!address || !list) return value;
+    const { items, nodes, ...rest } = value as { items?: object[]; nodes?: object[] };
+    const isRest = (address.searchParams.get('cursor') ?? address.searchParams.get('after')) === 'rest';
+    const rows = items ?? nodes!;
+    const last = { ...rows.at(-1), id: 'last', cursor: '1-0', [list.field]: 'the last row' };
+    const shown = isRest ? [last] : rows;
+    return { ...rest, [items ? 'items' : 'nodes']: shown, next: isRest ? null : 'rest', scanned: 0 };
+  };
+  const page = await stage.open('/');
+  for (const { path, panel } of paged) {
+    await walk(page, path);
+    const list = page.getByRole('region', { name: panel, exact: true });
+    await list.getByText('; there are more').waitFor();
+    assert.equal(await list.getByText('the last row', { exact: true }).count(), 0, path);
+    await list.getByRole('button', { name: 'Show more' }).click();
+    await list.getByText('the last row', { exact: true }).waitFor();
+    assert.equal(await list.getByRole('button', { name: 'Show more' }).count(), 0, path);
+  }
+});
+
+test('lists that come as a whole show their first rows, and the others when asked', stage.needs, async () => {
+  const hook = (i: number) => ({
+    id: `w${i}`,
+    tenant: 'acme',
+    url: `https://example.com/${i}`,
+    topics: ['a'],
   });
-  const schedule = (name: string) => ({
-    ...{ queue: 'mail', name, when: { everyMs: 1_000 }, data: 1, missed: 'once', nextMs: null },
-  });
+  const hooks = (first: number) => Array.from({ length: 40 }, (_, i) => hook(first + i));
+  const overview = overviewOf('busy', Date.now());
+  const queue = overview.queues[0]!;
+  overview.queues = Array.from({ length: 230 }, (_, i) => ({ ...queue, name: `queue-${1_000 + i}` }));
   stage.standIn.otherwise = (_method, { pathname, searchParams }) => {
-    const isRest = searchParams.get('cursor') === 'rest';
-    if (pathname === '/v1/keys') return [200, { items: [key(isRest ? 2 : 1)], next: isRest ? null : 'rest' }];
-    if (pathname === '/v1/schedules')
-      return [200, { items: [schedule(isRest ? 'second' : 'first')], next: isRest ? null : 'rest' }];
+    const isRest = searchParams.get('after') === 'rest';
+    if (pathname === '/v1/overview') return [200, overview];
+    if (pathname === '/v1/workers')
+      return [200, { items: workersOf(began, 330), next: null, complete: true }];
+    if (pathname === '/v1/dead/groups')
+      return [200, { ...groupsOf('busy', began), complete: searchParams.get('limit') === '500' }];
+    if (pathname === '/v1/webhooks' && searchParams.get('tenant') !== '*')
+      return [200, { items: hooks(isRest ? 40 : 0), next: isRest ? null : 'rest' }];
     return undefined;
   };
-  const page = await stage.open('/settings');
-  await page.getByText('key 1', { exact: true }).waitFor();
-  await page.getByRole('button', { name: 'Show more' }).click();
-  await page.getByText('key 2', { exact: true }).waitFor();
-  await page.goto(`${stage.standIn.url}/schedules`);
-  await page.getByText('first', { exact: true }).waitFor();
-  await page.getByRole('button', { name: 'Show more' }).click();
-  await page.getByText('second', { exact: true }).waitFor();
-  assert.equal(await page.getByRole('button', { name: 'Show more' }).count(), 0);
+  const page = await stage.open('/');
+  await page.getByText('10 of 230 queues').waitFor();
+  const more = async (path: string, panel: string, before: string, last: string): Promise<void> => {
+    await walk(page, path);
+    const list = page.getByRole('region', { name: panel, exact: true });
+    await list.getByText(before).waitFor();
+    await list.getByRole('button', { name: 'Show more' }).click();
+    await list.getByText(last, { exact: true }).first().waitFor();
+    await list.getByText(before).waitFor({ state: 'detached' });
+  };
+  await more('/queues', 'Queues', '200 of 230 queues', 'queue-1229');
+  await more('/workers', 'Workers', '300 of 330 workers', 'worker-329');
+  await more('/settings', 'Webhooks', '50 of 81 webhooks', 'https://example.com/79');
+  await more(
+    '/dead',
+    'Causes',
+    'The 5 most frequent causes; there are more.',
+    'FfmpegError: moov atom not found',
+  );
+});
+
+test('more drives than anybody reads are chosen by their name', stage.needs, async () => {
+  const drives = (first: number) =>
+    Array.from({ length: 20 }, (_, i) => ({ id: `d${first + i}`, name: `drive-${first + i}` }));
+  stage.standIn.otherwise = (_method, { pathname, searchParams }) => {
+    const isRest = searchParams.get('after') === 'rest';
+    return pathname === '/v1/drives' ? [200, { drives: drives(isRest ? 20 : 0), next: 'rest' }] : undefined;
+  };
+  const page = await stage.open('/files');
+  await page.getByText('40 drives are offered, there are more; write the name of one').waitFor();
+  await page.getByRole('combobox', { name: /^Drive/ }).fill('drive-977');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/drive=drive-977/);
+  await asked('GET /v1/nodes?drive=drive-977');
 });
 
 test('uploads beyond those that the stream brings are shown page by page', stage.needs, async () => {

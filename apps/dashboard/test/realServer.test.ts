@@ -268,7 +268,7 @@ test(
     assert.ok(sent.ok, await sent.text());
     const page = await open('/files');
     await signIn(page, adminKey);
-    await page.getByLabel('Tenant').fill('acme');
+    await page.getByLabel('Tenant', { exact: true }).fill('acme');
     await page.keyboard.press('Enter');
     await page.getByRole('link', { name: 'acme.json' }).click();
     await page.getByText('"of acme"').waitFor();

@@ -2,7 +2,7 @@
  * Makes the picture of the overview that the README shows: `npm run screenshot [-- --seconds 60]`.
  *
  * It is a picture of the real thing: a server of its own in a folder that goes away, the work of `npm run demo` for some minutes, so that the
- * charts have something to show, then the page as Chromium draws it, at twice the density so that it is sharp on every screen. What
+ * charts have something to show, then the page as Chromium draws it, down to the end of a panel. What
  * stands in it differs from run to run. A picture that is too heavy for a README is refused.
  */
 import { once } from 'node:events';
@@ -15,7 +15,12 @@ import { spawnOwned, startBrowser, startSluice } from '@sluice/testbed';
 const file = fileURLToPath(new URL('../../../../docs/images/overview.png', import.meta.url));
 const demo = fileURLToPath(new URL('../../../../demo/dist/src/main.js', import.meta.url));
 const usualSeconds = 420;
-const size = { width: 1_440, height: 1_010 };
+const size = { width: 1_440, height: 1_200 };
+/** Sharp on every screen, and light enough. */
+const deviceScaleFactor = 1.75;
+/** Where the picture ends: below this panel, so that no row is cut through. */
+const last = 'Retry queues';
+const margin = 16;
 const heaviest = 400 * 1_024;
 
 const asked = process.argv.indexOf('--seconds');
@@ -29,14 +34,16 @@ const work = spawnOwned(process.execPath, [demo], {
 console.error(`work goes on for ${seconds} seconds at ${server.url}`);
 await sleep(seconds * 1_000);
 const browser = await startBrowser();
-const page = await browser.newPage({ viewport: size, deviceScaleFactor: 2, colorScheme: 'dark' });
+const page = await browser.newPage({ viewport: size, deviceScaleFactor, colorScheme: 'dark' });
 await page.goto(server.url);
 await page.getByText('live', { exact: true }).waitFor();
 await page.locator('.uplot').nth(2).waitFor();
 // The first figures per second need two looks at the counters.
 await page.getByText('measuring').first().waitFor({ state: 'detached' });
 mkdirSync(dirname(file), { recursive: true });
-await page.screenshot({ path: file });
+const { y, height } = (await page.getByRole('region', { name: last, exact: true }).boundingBox())!;
+const clip = { x: 0, y: 0, width: size.width, height: Math.min(size.height, Math.ceil(y + height) + margin) };
+await page.screenshot({ path: file, clip });
 await browser.close();
 // The work ends before its server does: it has jobs to give back.
 const ended = once(work, 'close');

@@ -41,6 +41,8 @@ export interface StandIn {
   isDown: boolean;
   /** Asked first: what a test wants answered otherwise than the scene does. */
   otherwise: Otherwise | undefined;
+  /** Changes whatever is answered or told, except who somebody is. What is told has no address. */
+  twist: (value: unknown, address?: URL) => unknown;
   /** Something on the live stream, to everybody who listens. */
   tell: (topic: string, data: unknown, id?: string) => void;
   close: () => Promise<void>;
@@ -61,6 +63,7 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
     signedIn: true,
     isDown: false,
     otherwise: undefined,
+    twist: (value) => value,
     tell: (topic, data, id) => {
       for (const stream of streams) send(stream, topic, data, id);
     },
@@ -77,7 +80,7 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
   function tellOverview(stream: ServerResponse): void {
     if (!standIn.installation) return;
     const other = standIn.otherwise?.('GET', new URL('/v1/overview', standIn.url), '');
-    send(stream, 'overview', other?.[1] ?? overviewOf(standIn.scene, Date.now()));
+    send(stream, 'overview', standIn.twist(other?.[1] ?? overviewOf(standIn.scene, Date.now())));
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -88,7 +91,7 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
       streams.add(response);
       response.on('close', () => streams.delete(response));
       tellOverview(response);
-      send(response, 'uploads', { items: uploadsOf(standIn.scene) });
+      send(response, 'uploads', standIn.twist({ items: uploadsOf(standIn.scene) }));
       return;
     }
     if (!address.pathname.startsWith('/v1/')) return serveFile(address.pathname, response);
@@ -101,7 +104,8 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
     if (standIn.isDown) return void response.destroy();
     const [status, value] =
       standIn.otherwise?.(request.method!, address, body) ?? reply(standIn, request.method!, address, body);
-    response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value));
+    const shown = address.pathname === '/v1/session' ? value : standIn.twist(value, address);
+    response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(shown));
   }
 }
 

@@ -22,7 +22,7 @@ test('files of a chosen tenant are listed, downloaded and deleted in its name', 
       : undefined;
   };
   const page = await stage.open('/files');
-  await page.getByLabel('Tenant').fill('acme');
+  await page.getByLabel('Tenant', { exact: true }).fill('acme');
   await page.keyboard.press('Enter');
   await page.waitForURL(/tenant=acme/);
   await waitUntil('drives of acme', () => Promise.resolve(tenantOf('GET /v1/drives') === 'acme'));
@@ -41,13 +41,45 @@ test('files of a chosen tenant are listed, downloaded and deleted in its name', 
   await waitUntil('the trace of acme', () => Promise.resolve(tenantOf('GET /v1/trace/n1') === 'acme'));
 });
 
+test('tenants that keys, uploads and events name are there to be pressed', stage.needs, async () => {
+  stage.standIn.twist = (value, address) =>
+    address?.pathname === '/v1/keys' ? { items: ['*', 'globex'].map(keyOf), next: null } : value;
+  const page = await stage.open('/files?drive=main&file=n1');
+  const known = page.getByRole('navigation', { name: 'Known tenants' });
+  await known.getByRole('link', { name: 'globex' }).click();
+  // What belongs to the tenant before does not go along.
+  await page.waitForURL(/\/files\?tenant=globex$/);
+  await waitUntil('drives of globex', () => Promise.resolve(tenantOf('GET /v1/drives') === 'globex'));
+  assert.deepEqual(await known.getByRole('link').allTextContents(), ['default', 'globex', 'acme']);
+  // One that nothing has named yet may be written.
+  await page.getByLabel('Tenant', { exact: true }).fill('initech');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/tenant=initech/);
+  await known.getByRole('link', { name: 'default' }).click();
+  await page.waitForURL(/\/files$/);
+});
+
+test('an operator of all tenants is offered those that have files on their way', stage.needs, async () => {
+  stage.standIn.role = 'operator';
+  const page = await stage.open('/uploads');
+  const known = page.getByRole('navigation', { name: 'Known tenants' });
+  await known.getByRole('link', { name: 'acme' }).click();
+  await page.waitForURL(/tenant=acme/);
+  assert.deepEqual(await known.getByRole('link').allTextContents(), ['all', 'default', 'acme']);
+  assert.ok(stage.standIn.requests.every(({ line }) => !line.includes('/v1/keys')));
+});
+
 test('a key of a tenant has no choice, and names none', stage.needs, async () => {
   stage.standIn.installation = false;
   const page = await stage.open('/files?tenant=other');
   await page.getByRole('link', { name: 'annual.pdf' }).waitFor();
-  assert.equal(await page.getByLabel('Tenant').count(), 0);
+  assert.equal(await page.getByLabel('Tenant', { exact: true }).count(), 0);
   assert.ok(stage.standIn.requests.every(({ tenant }) => tenant === undefined));
 });
+
+function keyOf(tenant: string): object {
+  return { id: tenant, tenant, role: 'viewer', name: tenant, createdAt: new Date().toISOString() };
+}
 
 /** The last one that such a request named. */
 function tenantOf(line: string): string | undefined {

@@ -2,6 +2,7 @@
 import { get } from '../data/api.js';
 import type { AuditRow, Page } from '../data/shapes.js';
 import { Field } from '../parts/field.js';
+import { brief } from '../parts/json.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { Mark, PageFrame, Panel } from '../parts/panel.js';
@@ -45,7 +46,7 @@ export default function AuditPage() {
       <Panel
         title="Changes"
         flush
-        foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="changes" /> : undefined}
+        foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="change" /> : undefined}
       >
         {pages.items === undefined ? (
           pages.error === undefined && <Waiting />
@@ -69,21 +70,27 @@ export default function AuditPage() {
 
 const columns: Column<AuditRow>[] = [
   { title: 'When', cell: ({ at }) => <At at={at} /> },
-  { title: 'Action', cell: ({ action }) => <a href={to('audit', { action })}>{action}</a> },
+  { title: 'Action', name: true, cell: ({ action }) => <a href={to('audit', { action })}>{action}</a> },
   {
     title: 'By',
     name: true,
-    cell: ({ actor, actorName }) => <a href={to('audit', { actor })}>{actorName ?? actor ?? ''}</a>,
+    cell: ({ actor, actorName }) =>
+      actor ? (
+        <a href={to('audit', { actor })}>{actorName ?? actor}</a>
+      ) : (
+        <span class="faint">{actorName ?? 'no key'}</span>
+      ),
   },
-  { title: 'Tenant', cell: ({ tenant }) => tenant ?? '*' },
+  { title: 'Tenant', name: true, cell: ({ tenant }) => tenant ?? '*' },
   {
     title: 'Outcome',
     tight: true,
-    cell: ({ outcome }) => (
-      <Mark tone={outcome === 'done' ? 'ok' : outcome === null ? 'warn' : 'bad'}>
-        {outcome ?? 'not known'}
-      </Mark>
-    ),
+    cell: ({ outcome }) =>
+      outcome === 'done' ? (
+        <span class="soft">done</span>
+      ) : (
+        <Mark tone={outcome === null ? 'warn' : 'bad'}>{outcome ?? 'not known'}</Mark>
+      ),
   },
   {
     title: 'Details',
@@ -91,7 +98,7 @@ const columns: Column<AuditRow>[] = [
     cell: ({ target, details }) => {
       const text = [
         target,
-        ...Object.entries(details ?? {}).map(([name, value]) => `${name}: ${String(value)}`),
+        ...Object.entries(details ?? {}).map(([name, value]) => `${name}: ${brief(value)}`),
       ]
         .filter(Boolean)
         .join(' · ');

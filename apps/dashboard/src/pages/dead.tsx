@@ -13,12 +13,14 @@ import { More, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
 import { Spark } from '../parts/spark.js';
-import { Table, type Column } from '../parts/table.js';
+import { Cut, Table, type Column } from '../parts/table.js';
 import { Ago } from '../parts/time.js';
 import { filter, query, to } from '../place.js';
 import { number, plural } from '../format.js';
 
 const everyMs = 10_000;
+/** The server groups letters by cause, and names at most so many. */
+const [fewCauses, mostCauses] = [50, 500];
 /** Letters go one after another while a replay runs. */
 const lettersEveryMs = 5_000;
 
@@ -26,11 +28,12 @@ export default function DeadPage() {
   const queue = query.value.get('queue') ?? '';
   const fingerprint = query.value.get('fingerprint') ?? '';
   const text = query.value.get('text') ?? '';
+  const [most, setMost] = useState(fewCauses);
   const groups = useAnswer(
-    `groups ${queue}`,
+    `groups ${queue} ${most}`,
     (abort) =>
       get<{ items: DeadGroup[]; letters: number; complete: boolean }>('/v1/dead/groups', {
-        query: { queue },
+        query: { queue, limit: most },
         signal: abort,
       }),
     everyMs,
@@ -71,7 +74,20 @@ export default function DeadPage() {
       <Panel
         title="Causes"
         flush
-        foot={groups.data?.complete === false ? 'There are more causes; choose a queue.' : undefined}
+        foot={
+          groups.data?.complete === false && (
+            <>
+              <span>The {number(groups.data.items.length)} most frequent causes; there are more.</span>
+              {most < mostCauses ? (
+                <button class="button small" type="button" onClick={() => setMost(mostCauses)}>
+                  Show more
+                </button>
+              ) : (
+                queue === '' && <span>Choose a queue to see its own.</span>
+              )}
+            </>
+          )
+        }
       >
         {groups.data === undefined ? (
           groups.error === undefined && <Waiting />
@@ -108,12 +124,11 @@ function groupColumns(onDone: () => void): Column<DeadGroup>[] {
         </a>
       ),
     },
-    { title: 'Queue', cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
+    { title: 'Queue', name: true, cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
     { title: 'Letters', number: true, cell: ({ count }) => number(count) },
     {
       title: 'Last day',
       tight: true,
-      wide: true,
       cell: ({ perHour, title }) =>
         perHour && (
           <Spark values={perHour} tone="bad" label={`${title}: deaths per hour, ${perHour.join(', ')}`} />
@@ -210,7 +225,7 @@ function Letters(props: {
           </BulkMove>
         </>
       }
-      foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="letters" /> : undefined}
+      foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="letter" /> : undefined}
     >
       {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
       {pages.items === undefined ? (
@@ -241,7 +256,7 @@ function Letters(props: {
               title: 'Job',
               name: true,
               cell: ({ id }) => (
-                <a class="mono" href={to('jobs', queue, id)}>
+                <a class="mono" title={id} href={to('jobs', queue, id)}>
                   {id}
                 </a>
               ),
@@ -249,11 +264,7 @@ function Letters(props: {
             {
               title: 'Error',
               cut: true,
-              cell: ({ error }) => (
-                <span title={error.message}>
-                  {error.name}: {error.message}
-                </span>
-              ),
+              cell: ({ error }) => <Cut text={`${error.name}: ${error.message}`} />,
             },
             { title: 'Attempts', number: true, cell: ({ attemptCount }) => number(attemptCount) },
             { title: 'Died', number: true, cell: ({ lastFailureMs }) => <Ago at={lastFailureMs} /> },

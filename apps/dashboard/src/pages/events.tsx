@@ -6,6 +6,7 @@ import { events as live, eventsLostUpTo, overview } from '../data/live.js';
 import type { EventRow, Page } from '../data/shapes.js';
 import { byAge, isOfTopic, newestFirst } from '../eventOrder.js';
 import { Field } from '../parts/field.js';
+import { brief } from '../parts/json.js';
 import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { Figures, PageFrame, Panel } from '../parts/panel.js';
@@ -84,7 +85,7 @@ export default function EventsPage() {
         title="Published"
         note="the newest first"
         flush
-        foot={rows && rows.length > 0 ? <More pages={pages} what="events" /> : undefined}
+        foot={rows && rows.length > 0 ? <More pages={pages} one="event" /> : undefined}
       >
         {rows === undefined ? (
           pages.error === undefined && <Waiting />
@@ -113,11 +114,15 @@ const columns: Column<EventRow>[] = [
       </a>
     ),
   },
-  { title: 'Topic', wide: true, cell: ({ topic }) => <a href={to('events', { topic })}>{topic}</a> },
+  {
+    title: 'Topic',
+    wide: true,
+    cell: ({ topic }) => <a href={to('events', { topic })}>{topic}</a>,
+  },
   {
     title: 'Data',
     cut: true,
-    cell: ({ data }) => <code title={JSON.stringify(data, null, 2)}>{JSON.stringify(data)}</code>,
+    cell: ({ data }) => <code title={brief(data)}>{brief(data)}</code>,
   },
   { title: 'Published', number: true, cell: ({ cursor }) => <Ago at={Number(cursor.split('-')[0])} /> },
 ];

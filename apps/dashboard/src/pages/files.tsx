@@ -2,8 +2,10 @@
 import { useState } from 'preact/hooks';
 import { at, call, get, may, mayChooseTenant, tenantHeader } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
+import { drivesOf, type Whole } from '../data/whole.js';
 import type { Drive, FileNode } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
+import { Field } from '../parts/field.js';
 import { Text } from '../parts/json.js';
 import { Copy, Empty, Failure, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
@@ -13,17 +15,16 @@ import { Table, type Column } from '../parts/table.js';
 import { TenantField, chosenTenant } from '../parts/tenantField.js';
 import { Ago, At } from '../parts/time.js';
 import { filter, query, serverAddress, to } from '../place.js';
-import { bytes } from '../format.js';
+import { bytes, number } from '../format.js';
 
 const previewBytes = 64 * 1_024;
 const linkSeconds = 300;
+const fewDrives = 12;
 
 export default function FilesPage() {
   const tenant = chosenTenant();
-  const drives = useAnswer(`drives ${tenant}`, (abort) =>
-    get<{ drives: Drive[] }>('/v1/drives', { signal: abort, tenant }),
-  );
-  const drive = query.value.get('drive') ?? drives.data?.drives[0]?.name ?? '';
+  const drives = useAnswer(`drives ${tenant}`, (abort) => drivesOf(tenant, abort));
+  const drive = query.value.get('drive') ?? drives.data?.items[0]?.name ?? '';
   const folder = query.value.get('folder') ?? '';
   const file = query.value.get('file') ?? '';
   const parent = useAnswer(folder === '' ? null : `node ${tenant} ${folder}`, (abort) =>
@@ -62,18 +63,8 @@ export default function FilesPage() {
         </form>
       )}
       {drives.error !== undefined && <Failure error={drives.error} again={drives.again} />}
-      {(drives.data?.drives.length ?? 0) > 1 && (
-        <nav class="tabs" aria-label="Drives">
-          {drives.data?.drives.map(({ name }) => (
-            <a
-              key={name}
-              href={to('files', { tenant, drive: name })}
-              aria-current={name === drive ? 'true' : undefined}
-            >
-              {name}
-            </a>
-          ))}
-        </nav>
+      {drives.data && drives.data.items.length > 1 && (
+        <Drives tenant={tenant} drive={drive} known={drives.data} />
       )}
       {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
       <div class="columns">
@@ -91,9 +82,13 @@ export default function FilesPage() {
                 </a>
               )
             }
-            foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="entries" /> : undefined}
+            foot={
+              pages.items && pages.items.length > 0 ? (
+                <More pages={pages} one="entry" many="entries" />
+              ) : undefined
+            }
           >
-            {drives.data?.drives.length === 0 ? (
+            {drives.data?.items.length === 0 ? (
               <Empty title="There is no drive" command={`curl -X PUT ${serverAddress()}/v1/drives/main`}>
                 Files are kept on drives. This makes one:
               </Empty>
@@ -127,6 +122,37 @@ export default function FilesPage() {
   );
 }
 
+/** Few drives stand beside each other; more are found by their name. */
+function Drives({ tenant, drive, known }: { tenant: string; drive: string; known: Whole<Drive> }) {
+  const names = known.items.map(({ name }) => name);
+  if (known.isAll && names.length <= fewDrives)
+    return (
+      <nav class="tabs" aria-label="Drives">
+        {names.map((name) => (
+          <a
+            key={name}
+            href={to('files', { tenant, drive: name })}
+            aria-current={name === drive ? 'true' : undefined}
+            title={name}
+          >
+            {name}
+          </a>
+        ))}
+      </nav>
+    );
+  return (
+    <form class="filters" onSubmit={(event) => event.preventDefault()}>
+      <Field
+        label="Drive"
+        value={drive}
+        offered={names}
+        hint={`${number(names.length)} drives${known.isAll ? '' : ' are offered, there are more'}; write the name of one`}
+        settle={(name) => filter({ drive: name.trim(), folder: '', file: '' })}
+      />
+    </form>
+  );
+}
+
 function columnsFor(
   { tenant, drive, folder }: { tenant: string; drive: string; folder: string },
   onDone: () => void,
@@ -146,7 +172,7 @@ function columnsFor(
         ),
     },
     { title: 'Size', number: true, cell: ({ size, type }) => (type === 'FILE' ? bytes(size) : '') },
-    { title: 'Type', cell: ({ contentType }) => contentType ?? '' },
+    { title: 'Type', name: true, cell: ({ contentType }) => contentType ?? '' },
     {
       title: 'State',
       tight: true,

@@ -169,7 +169,11 @@ function About({ job }: { job: JobDetail }) {
 
 function Timeline({ job }: { job: JobDetail }) {
   const stacks = new Map(job.attempts.map(({ attempt, stack }) => [attempt, stack]));
-  const tone: Record<string, string> = { failed: 'bad', died: 'bad', due: 'accent', added: '' };
+  const tones = new Map([
+    ['failed', 'bad'],
+    ['died', 'bad'],
+    ['due', 'accent'],
+  ]);
   return (
     <Panel title="Timeline">
       {job.timeline.length === 0 ? (
@@ -179,7 +183,10 @@ function Timeline({ job }: { job: JobDetail }) {
           {job.timeline.map((entry) => {
             const stack = entry.attempt === undefined ? '' : (stacks.get(entry.attempt) ?? '');
             return (
-              <li key={`${entry.atMs} ${entry.what} ${entry.attempt ?? ''}`} class={tone[entry.what] ?? ''}>
+              <li
+                key={`${entry.atMs} ${entry.what} ${entry.attempt ?? ''}`}
+                class={tones.get(entry.what) ?? ''}
+              >
                 <At at={entry.atMs} />
                 <span class="dot" />
                 <div>
@@ -217,7 +224,9 @@ function Payload({ job }: { job: JobDetail }) {
 
 function Progress({ progress }: { progress: unknown }) {
   if (progress === undefined || progress === null) return null;
-  const share = typeof progress === 'number' ? progress / 100 : undefined;
+  // A handler may write what it likes; only what can be a share of the whole is drawn as one.
+  const isShare = typeof progress === 'number' && progress >= 0 && progress <= 100;
+  const share = isShare ? progress / 100 : undefined;
   return (
     <Panel title="Progress" note={share === undefined ? undefined : percent(share)}>
       {share === undefined ? (
@@ -259,6 +268,7 @@ function Chain({ job }: { job: JobDetail }) {
         columns={[
           {
             title: 'Job',
+            name: true,
             cell: ({ queue, id }) => (
               <a href={to('jobs', queue, id)}>
                 {queue} / {id}
@@ -266,7 +276,7 @@ function Chain({ job }: { job: JobDetail }) {
             ),
           },
           { title: 'State', cell: ({ state }) => <StateMark state={state} /> },
-          { title: 'Waits for', cell: ({ waitsFor }) => waitsFor.map(({ id }) => id).join(', ') },
+          { title: 'Waits for', name: true, cell: ({ waitsFor }) => waitsFor.map(({ id }) => id).join(', ') },
         ]}
       />
     </Panel>

@@ -11,7 +11,7 @@ import { More, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
 import { jobStates, StateMark } from '../parts/states.js';
-import { Table, type Column } from '../parts/table.js';
+import { Cut, Table, type Column } from '../parts/table.js';
 import { Ago } from '../parts/time.js';
 import { filter, query, serverAddress, to } from '../place.js';
 import { compact } from '../format.js';
@@ -49,9 +49,7 @@ export default function JobsPage() {
         title={queue === '' ? 'Jobs' : `Jobs of ${queue}`}
         flush
         foot={
-          pages.items && pages.items.length + pages.scanned > 0 ? (
-            <More pages={pages} what="jobs" />
-          ) : undefined
+          pages.items && pages.items.length + pages.scanned > 0 ? <More pages={pages} one="job" /> : undefined
         }
       >
         {queue === '' ? (
@@ -185,7 +183,7 @@ function columnsFor(onDone: () => void): Column<JobRow>[] {
       title: 'Payload',
       cut: true,
       cell: ({ preview, error }) =>
-        error === undefined ? <code>{preview ?? ''}</code> : <span class="text-bad">{error}</span>,
+        error === undefined ? <code title={preview}>{preview ?? ''}</code> : <Cut text={error} />,
     },
     { title: 'Attempt', number: true, cell: ({ attempt }) => attempt ?? '' },
     { title: 'Priority', number: true, cell: ({ priority }) => priority ?? '' },

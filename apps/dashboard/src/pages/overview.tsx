@@ -5,9 +5,12 @@ import { historyOf } from '../data/history.js';
 import { blindFor, overview, takeOverview } from '../data/live.js';
 import type { Overview } from '../data/shapes.js';
 import { panels } from '../panels.js';
+import { Guard } from '../parts/guard.js';
 import { Failure, Notice, Waiting } from '../parts/notice.js';
-import { PageFrame } from '../parts/panel.js';
+import { Mark, PageFrame } from '../parts/panel.js';
 import { Ago } from '../parts/time.js';
+import { tally } from '../severity.js';
+import { plural } from '../format.js';
 
 const historyEveryMs = 60_000;
 
@@ -27,7 +30,7 @@ export default function OverviewPage() {
   );
   const problem = latest?.problems.find(({ queue }) => queue === undefined);
   return (
-    <PageFrame title="Overview">
+    <PageFrame title="Overview" lead={latest && <Verdict overview={latest} />}>
       {first.error !== undefined && !latest && <Failure error={first.error} again={first.again} />}
       {problem && blindFor.value === null && (
         <Notice
@@ -45,7 +48,9 @@ export default function OverviewPage() {
         <div class="columns even">
           {panels.map(({ name, size, panel: Panel }) => (
             <div key={name} class={size}>
-              <Panel overview={latest} history={history.data} />
+              <Guard what={`The panel “${name}”`}>
+                <Panel overview={latest} history={history.data} />
+              </Guard>
             </div>
           ))}
         </div>
@@ -53,5 +58,17 @@ export default function OverviewPage() {
         first.error === undefined && <Waiting />
       )}
     </PageFrame>
+  );
+}
+
+/** The five seconds: is something wrong, and how much of it? What it is stands below. */
+function Verdict({ overview: { attention, problems } }: { overview: Overview }) {
+  const { bad, warn } = tally(attention, problems);
+  if (bad + warn === 0) return <Mark tone="ok">all is well</Mark>;
+  return (
+    <span class="verdict">
+      {bad > 0 && <Mark tone="bad">{bad} broken</Mark>}
+      {warn > 0 && <Mark tone="warn">{plural(warn, 'warning')}</Mark>}
+    </span>
   );
 }

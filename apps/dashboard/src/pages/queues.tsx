@@ -8,6 +8,7 @@ import { NoQueues, queueColumns } from '../panels/queues.js';
 import { Action } from '../parts/action.js';
 import { Field } from '../parts/field.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { useFirst } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { filter, query } from '../place.js';
@@ -32,7 +33,8 @@ export default function QueuesPage() {
   const order = query.value.get('order') ?? 'name';
   const found = (all ?? [])
     .filter(({ name }) => name.toLowerCase().includes(word.toLowerCase()))
-    .sort(orders[order] ?? orders['name']);
+    .sort(Object.hasOwn(orders, order) ? orders[order] : orders['name']);
+  const { first: firstOnes, foot } = useFirst(found, 'queues', shown);
   return (
     <PageFrame title="Queues" lead={all && plural(all.length, 'queue')}>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
@@ -49,13 +51,7 @@ export default function QueuesPage() {
         </label>
       </form>
       {first.error !== undefined && !all && <Failure error={first.error} again={first.again} />}
-      <Panel
-        title="Queues"
-        flush
-        foot={
-          found.length > shown ? `The first ${shown} of ${found.length}; narrow them by name.` : undefined
-        }
-      >
+      <Panel title="Queues" flush foot={foot}>
         {!all ? (
           <Waiting />
         ) : all.length === 0 ? (
@@ -63,7 +59,7 @@ export default function QueuesPage() {
         ) : found.length === 0 ? (
           <Empty title={`No queue is called so`}>{`None of ${all.length} has “${word}” in its name.`}</Empty>
         ) : (
-          <Table label="Queues" rows={found.slice(0, shown)} keyOf={({ name }) => name} columns={columns} />
+          <Table label="Queues" rows={firstOnes} keyOf={({ name }) => name} columns={columns} />
         )}
       </Panel>
     </PageFrame>

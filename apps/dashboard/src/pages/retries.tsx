@@ -7,7 +7,7 @@ import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
-import { Table, type Column } from '../parts/table.js';
+import { Cut, Table, type Column } from '../parts/table.js';
 import { Until } from '../parts/time.js';
 import { filter, query, to } from '../place.js';
 
@@ -33,7 +33,7 @@ export default function RetriesPage() {
       <Panel
         title="Next attempts"
         flush
-        foot={pages.items && pages.items.length > 0 ? <More pages={pages} what="jobs" /> : undefined}
+        foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="job" /> : undefined}
       >
         {pages.items === undefined ? (
           pages.error === undefined && <Waiting />
@@ -59,16 +59,17 @@ function columnsFor(onDone: () => void): Column<RetryRow>[] {
   return [
     {
       title: 'Job',
+      name: true,
       cell: ({ queue, id }) => (
-        <a class="mono" href={to('jobs', queue, id)}>
+        <a class="mono" title={id} href={to('jobs', queue, id)}>
           {id}
         </a>
       ),
     },
-    { title: 'Queue', cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
-    { title: 'Next retry in', number: true, wide: true, cell: ({ dueMs }) => <Until at={dueMs} /> },
+    { title: 'Queue', name: true, cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
+    { title: 'Next in', number: true, cell: ({ dueMs }) => <Until at={dueMs} /> },
     { title: 'Attempt', number: true, cell: ({ attempt }) => attempt ?? '' },
-    { title: 'Last error', cut: true, cell: ({ error }) => <span class="text-bad">{textOf(error)}</span> },
+    { title: 'Last error', cut: true, cell: ({ error }) => <Cut text={textOf(error)} /> },
     {
       title: 'Actions',
       quiet: true,

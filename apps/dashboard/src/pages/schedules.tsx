@@ -5,6 +5,7 @@ import type { Page, ScheduleRow } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
 import { Dialog } from '../parts/dialog.js';
 import { Field } from '../parts/field.js';
+import { brief } from '../parts/json.js';
 import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
@@ -50,7 +51,7 @@ export default function SchedulesPage() {
       <Panel
         title="Schedules"
         flush
-        foot={items && items.length > 0 ? <More pages={pages} what="schedules" /> : undefined}
+        foot={items && items.length > 0 ? <More pages={pages} one="schedule" /> : undefined}
       >
         {!items ? (
           error === undefined && <Waiting />
@@ -84,8 +85,8 @@ export default function SchedulesPage() {
 
 function columnsFor(onDone: () => void): Column<ScheduleRow>[] {
   return [
-    { title: 'Name', name: true, cell: ({ name }) => <strong>{name}</strong> },
-    { title: 'Queue', cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
+    { title: 'Name', name: true, cell: ({ name }) => <strong title={name}>{name}</strong> },
+    { title: 'Queue', name: true, cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
     { title: 'When', wide: true, cell: ({ when }) => describe(when) },
     {
       title: 'Next in',
@@ -93,7 +94,7 @@ function columnsFor(onDone: () => void): Column<ScheduleRow>[] {
       cell: ({ nextMs }) => (nextMs === null ? 'never' : <Until at={nextMs} />),
     },
     { title: 'When missed', cell: ({ missed }) => missed },
-    { title: 'Data', cut: true, cell: ({ data }) => <code>{JSON.stringify(data)}</code> },
+    { title: 'Data', cut: true, cell: ({ data }) => <code title={brief(data)}>{brief(data)}</code> },
     {
       title: 'Actions',
       quiet: true,

@@ -3,7 +3,8 @@ import { useRef, useState } from 'preact/hooks';
 import { at, call, get, may, mayChooseTenant, messageOf, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import { uploads as live } from '../data/live.js';
-import type { Drive, Page, UploadRow } from '../data/shapes.js';
+import type { Page, UploadRow } from '../data/shapes.js';
+import { drivesOf } from '../data/whole.js';
 import { forget, send, sendings, type Sending } from '../data/uploading.js';
 import { Action } from '../parts/action.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
@@ -40,7 +41,7 @@ export default function UploadsPage() {
     <PageFrame title="Uploads">
       {mayChooseTenant() && (
         <form class="filters" onSubmit={(event) => event.preventDefault()}>
-          <TenantField />
+          <TenantField none="all" />
         </form>
       )}
       <SendFiles key={tenant} tenant={tenant} />
@@ -49,7 +50,7 @@ export default function UploadsPage() {
         title="Under way"
         note={rows && rows.length > 0 ? `${rows.length}` : undefined}
         flush
-        foot={!isAll && pages.next !== null ? <More pages={pages} what="uploads" /> : undefined}
+        foot={!isAll && pages.next !== null ? <More pages={pages} one="upload" /> : undefined}
       >
         {!rows ? (
           pages.error === undefined && <Waiting />
@@ -103,8 +104,8 @@ const columns: Column<UploadRow>[] = [
     ),
   },
   { title: 'Stored', number: true, cell: ({ storedBytes }) => bytes(storedBytes) },
-  { title: 'Tenant', cell: ({ tenant }) => tenant },
-  { title: 'Owner', cell: ({ owner }) => owner ?? '' },
+  { title: 'Tenant', name: true, cell: ({ tenant }) => tenant },
+  { title: 'Owner', name: true, cell: ({ owner }) => owner ?? '' },
   { title: 'Began', number: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
   { title: 'Last byte', number: true, cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
   {
@@ -146,18 +147,16 @@ function Ranges({ upload }: { upload: UploadRow }) {
 }
 
 function SendFiles({ tenant }: { tenant: string }) {
-  const drives = useAnswer(`drives ${tenant}`, (abort) =>
-    get<{ drives: Drive[] }>('/v1/drives', { signal: abort, tenant }),
-  );
+  const drives = useAnswer(`drives ${tenant}`, (abort) => drivesOf(tenant, abort));
   const [drive, setDrive] = useState('');
   const [folder, setFolder] = useState('');
   const [isOver, setOver] = useState(false);
   const chooser = useRef<HTMLInputElement>(null);
-  const target = drive || drives.data?.drives[0]?.name || '';
+  const target = drive || drives.data?.items[0]?.name || '';
   const take = async (files: readonly File[]): Promise<void> => {
     if (files.length === 0) return;
     // Whoever is quicker than the answer on drives must not hear that there are none.
-    const onto = target || (await get<{ drives: Drive[] }>('/v1/drives', { tenant })).drives[0]?.name;
+    const onto = target || (await drivesOf(tenant)).items[0]?.name;
     if (onto === undefined) say('There is no drive to put it on; make one under Files.', 'bad');
     else await send(files, onto, folder.replace(/^\/+|\/+$/g, ''), tenant);
   };
@@ -173,7 +172,7 @@ function SendFiles({ tenant }: { tenant: string }) {
           <label class="check">
             Drive
             <select value={target} onChange={(event) => setDrive(event.currentTarget.value)}>
-              {drives.data?.drives.map(({ name }) => (
+              {drives.data?.items.map(({ name }) => (
                 <option key={name}>{name}</option>
               ))}
             </select>
@@ -205,7 +204,7 @@ function SendFiles({ tenant }: { tenant: string }) {
           }}
         >
           <p>
-            {drives.data?.drives.length === 0
+            {drives.data?.items.length === 0
               ? 'There is no drive yet; Files says how to make one.'
               : 'Drop files here. They are sent in parts, verified, and go on after an interruption.'}
           </p>

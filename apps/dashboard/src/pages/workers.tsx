@@ -5,6 +5,7 @@ import { useAnswer } from '../data/answer.js';
 import type { Page, WorkerRow } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
+import { useFirst } from '../parts/pager.js';
 import { Mark, Meter, PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
 import { Table, type Column } from '../parts/table.js';
@@ -23,8 +24,7 @@ export default function WorkersPage() {
     everyMs,
   );
   const rows = [...(data?.items ?? [])].sort((a, b) => trouble(b) - trouble(a));
-  const cut =
-    rows.length > shown ? `The first ${shown} of ${number(rows.length)}; choose a queue.` : undefined;
+  const { first, foot } = useFirst(rows, 'workers', shown);
   return (
     <PageFrame title="Workers" lead={data && plural(rows.length, 'worker')}>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
@@ -34,7 +34,12 @@ export default function WorkersPage() {
       <Panel
         title="Workers"
         flush
-        foot={cut ?? (data?.complete === false ? 'There are more than were looked at.' : undefined)}
+        foot={
+          foot ??
+          (data?.complete === false
+            ? 'There are more workers than were looked at; choose a queue.'
+            : undefined)
+        }
       >
         {!data ? (
           error === undefined && <Waiting />
@@ -46,7 +51,7 @@ export default function WorkersPage() {
         ) : (
           <Table
             label="Workers"
-            rows={rows.slice(0, shown)}
+            rows={first}
             keyOf={({ queue: of, session }) => `${of} ${session}`}
             columns={columnsFor(again)}
           />
@@ -63,9 +68,13 @@ function trouble({ leaseLeftMs, drain }: WorkerRow): number {
 
 function columnsFor(onDone: () => void): Column<WorkerRow>[] {
   return [
-    { title: 'Worker', cell: ({ name, host, pid }) => <span class="wrap">{name || `${host} ${pid}`}</span> },
-    { title: 'Host', cell: ({ host, pid }) => `${host} · ${pid}` },
-    { title: 'Queue', cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
+    {
+      title: 'Worker',
+      name: true,
+      cell: ({ name, host, pid }) => <strong>{name || `${host} ${pid}`}</strong>,
+    },
+    { title: 'Host', name: true, cell: ({ host, pid }) => `${host} · ${pid}` },
+    { title: 'Queue', name: true, cell: ({ queue }) => <a href={to('queues', queue)}>{queue}</a> },
     {
       title: 'Jobs',
       number: true,

@@ -1,6 +1,6 @@
 // What needs somebody, the worst first, each with what mends it beside it.
 import { resumeQueue } from '../data/actions.js';
-import type { Attention } from '../data/shapes.js';
+import type { Attention, Overview } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
 import { Action } from '../parts/action.js';
 import { BulkMove } from '../parts/bulkMove.js';
@@ -27,15 +27,15 @@ export function AttentionPanel({ overview }: PanelProps) {
       ) : (
         <ul class="attention">
           {all.slice(0, shown).map((item) => (
-            <li key={`${item.code} ${item.queue ?? ''}`} data-row>
+            <li key={`${item.code} ${item.queue ?? ''}`} class={troubleOf(item).severity} data-row>
               <SeverityMark item={item} />
-              <span class="wrap">
+              <span class="what wrap">
                 {item.queue !== undefined && (
                   <>
                     <a href={to('queues', item.queue)}>{item.queue}</a>:{' '}
                   </>
                 )}
-                {item.message} <span class="soft">{troubleOf(item).advice}</span>
+                {item.message} <span class="soft">{mostly(item, overview) ?? troubleOf(item).advice}</span>
               </span>
               <span class="row-actions">
                 <Remedy item={item} />
@@ -46,6 +46,13 @@ export function AttentionPanel({ overview }: PanelProps) {
       )}
     </Panel>
   );
+}
+
+/** Of dead letters, what most of them died of: whoever knows that often knows whether to replay them. */
+function mostly({ code, queue }: Attention, { dead }: Overview): string | undefined {
+  if (code !== 'DEAD_LETTERS') return undefined;
+  const title = dead.queues.find((one) => one.queue === queue)?.topError?.title;
+  return title && `Mostly: ${title}`;
 }
 
 function SeverityMark({ item }: { item: Attention }) {

@@ -9,13 +9,13 @@ import { Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { hitsOf } from '../targets.js';
 import { serverAddress, to } from '../place.js';
-import { number, percent, rate, span } from '../format.js';
+import { leftOut, number, percent, rate, span } from '../format.js';
 
 const everyMs = 5_000;
 const shown = 8;
 
 export const familyColumns: Column<CacheFamily>[] = [
-  { title: 'Family', cell: ({ family }) => <a href={to('cache', { family })}>{family}</a> },
+  { title: 'Family', name: true, cell: ({ family }) => <a href={to('cache', { family })}>{family}</a> },
   { title: 'Hit rate', number: true, cell: ({ hitRate }) => percent(hitRate) },
   { title: 'Requests', number: true, cell: (family) => number(hitsOf(family) + family.misses) },
   {
@@ -45,6 +45,7 @@ export function CachePanel(_props: PanelProps) {
           : undefined
       }
       actions={<a href="/cache">All families</a>}
+      foot={leftOut(rows.length, used.length, 'families')}
     >
       <Answered answer={cache}>
         {() =>

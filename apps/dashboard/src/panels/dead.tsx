@@ -4,7 +4,7 @@ import { Empty } from '../parts/notice.js';
 import { Panel } from '../parts/panel.js';
 import { Table } from '../parts/table.js';
 import { to } from '../place.js';
-import { decimal, number } from '../format.js';
+import { decimal, leftOut, number } from '../format.js';
 
 const shown = 8;
 
@@ -16,6 +16,7 @@ export function DeadPanel({ overview }: PanelProps) {
       flush
       note={number(overview.dead.letters)}
       actions={<a href="/dead">All causes</a>}
+      foot={leftOut(rows.length, overview.dead.queues.length, 'queues')}
     >
       {rows.length === 0 ? (
         <Empty title="Nothing has died">
@@ -27,7 +28,7 @@ export function DeadPanel({ overview }: PanelProps) {
           rows={rows}
           keyOf={({ queue }) => queue}
           columns={[
-            { title: 'Queue', cell: ({ queue }) => <a href={to('dead', { queue })}>{queue}</a> },
+            { title: 'Queue', name: true, cell: ({ queue }) => <a href={to('dead', { queue })}>{queue}</a> },
             { title: 'Size', number: true, cell: ({ letters }) => number(letters) },
             {
               title: 'Avg retries',

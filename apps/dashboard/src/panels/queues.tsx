@@ -5,13 +5,14 @@ import { Empty } from '../parts/notice.js';
 import { Mark, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { to } from '../place.js';
-import { latency, number, rate, span } from '../format.js';
+import { latency, leftOut, number, rate, span } from '../format.js';
 
 const shown = 10;
 
 export const queueColumns: Column<QueueRow>[] = [
   {
     title: 'Queue',
+    name: true,
     cell: ({ name, paused, problem }) => (
       <>
         <a href={to('queues', name)}>{name}</a> {paused && <Mark>paused</Mark>}{' '}
@@ -52,7 +53,13 @@ export const queueColumns: Column<QueueRow>[] = [
 export function QueuesPanel({ overview }: PanelProps) {
   const rows = [...overview.queues].sort((a, b) => weight(b) - weight(a)).slice(0, shown);
   return (
-    <Panel title="Queues" flush note={`${overview.queues.length}`} actions={<a href="/queues">All queues</a>}>
+    <Panel
+      title="Queues"
+      flush
+      note={`${overview.queues.length}`}
+      actions={<a href="/queues">All queues</a>}
+      foot={leftOut(rows.length, overview.queues.length, 'queues')}
+    >
       {rows.length === 0 ? (
         <Empty title="No queue has been opened yet">
           A queue appears here when a worker or a producer opens it.

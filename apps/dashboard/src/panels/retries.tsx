@@ -9,7 +9,7 @@ import { Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { Until } from '../parts/time.js';
 import { to } from '../place.js';
-import { number, plural } from '../format.js';
+import { leftOut, number, plural } from '../format.js';
 
 const shown = 8;
 const everyMs = 5_000;
@@ -22,7 +22,8 @@ export function RetriesPanel({ overview }: PanelProps) {
     (abort) => get<Page<RetryRow>>('/v1/retries', { query: { limit: looked }, signal: abort }),
     everyMs,
   );
-  const rows = byQueue(retries.data?.items ?? []).slice(0, shown);
+  const queues = byQueue(retries.data?.items ?? []);
+  const rows = queues.slice(0, shown);
   const { count, complete } = overview.retries;
   return (
     <Panel
@@ -30,7 +31,11 @@ export function RetriesPanel({ overview }: PanelProps) {
       flush
       note={complete ? number(count) : `${number(count)}+`}
       actions={<a href="/retries">All retries</a>}
-      foot={retries.data?.next ? `Counted among the next ${plural(looked, 'retry', 'retries')}.` : undefined}
+      foot={
+        retries.data?.next
+          ? `Counted among the next ${plural(looked, 'retry', 'retries')}.`
+          : leftOut(rows.length, queues.length, 'queues')
+      }
     >
       <Answered answer={retries}>
         {() =>
@@ -48,7 +53,7 @@ export function RetriesPanel({ overview }: PanelProps) {
 }
 
 const columns: Column<RetryQueue>[] = [
-  { title: 'Queue', cell: ({ queue }) => <a href={to('retries', { queue })}>{queue}</a> },
+  { title: 'Queue', name: true, cell: ({ queue }) => <a href={to('retries', { queue })}>{queue}</a> },
   { title: 'Pending', number: true, cell: ({ pending }) => number(pending) },
   { title: 'Next retry in', number: true, cell: ({ nextMs }) => <Until at={nextMs} /> },
 ];

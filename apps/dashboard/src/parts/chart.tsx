@@ -24,6 +24,11 @@ export interface ChartProps {
 const tableRows = 120;
 const dayMs = 86_400_000;
 
+/** The last moment of which any line knows something. */
+function lastKnown(lines: readonly Line[]): number {
+  return Math.max(0, ...lines.map(({ values }) => values.findLastIndex((value) => value !== null)));
+}
+
 export function Chart(props: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const drawing = useRef<Drawing | undefined>(undefined);
@@ -47,7 +52,8 @@ export function Chart(props: ChartProps) {
   useEffect(() => drawing.current?.update(props));
 
   const { times, lines, show } = props;
-  const index = pointed ?? times.length - 1;
+  // The minute that is not over has no figures yet; the last that has some is named.
+  const index = pointed ?? lastKnown(lines);
   // Of a week, an hour alone does not say when.
   const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > dayMs;
   const first = Math.max(0, times.length - tableRows);

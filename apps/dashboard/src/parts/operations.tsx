@@ -7,7 +7,7 @@ import type { Operation } from '../data/shapes.js';
 import { number } from '../format.js';
 import { Action } from './action.js';
 import { Mark, Meter, Panel, type Tone } from './panel.js';
-import { Table } from './table.js';
+import { Cut, Table } from './table.js';
 import { Ago } from './time.js';
 
 const everyMs = 1_500;
@@ -65,7 +65,7 @@ export function Operations(props: { round: number; onOver: () => void }) {
               );
             },
           },
-          { title: 'By', cell: ({ by }) => by ?? '' },
+          { title: 'By', name: true, cell: ({ by }) => by ?? '' },
           {
             title: 'Began',
             number: true,
@@ -74,7 +74,7 @@ export function Operations(props: { round: number; onOver: () => void }) {
           {
             title: 'Problem',
             cut: true,
-            cell: ({ error }) => error && <span class="text-bad">{error.message}</span>,
+            cell: ({ error }) => error && <Cut text={error.message} />,
           },
           {
             title: 'Actions',
@@ -113,5 +113,5 @@ function toneOf(state: Operation['state']): Tone {
     cancelled: 'neutral',
     failed: 'bad',
   } as const;
-  return tones[state] ?? 'neutral';
+  return Object.hasOwn(tones, state) ? tones[state] : 'neutral';
 }

@@ -1,9 +1,10 @@
 // Lists that may be long: page after page is added below. What was looked at is said, because a search is bounded.
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { messageOf } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { Page } from '../data/shapes.js';
-import { number } from '../format.js';
+import { number, plural } from '../format.js';
 import { say } from './toast.js';
 
 export interface Pages<Item> {
@@ -59,12 +60,32 @@ export function usePages<Item>(question: string | null, ask: AskPage<Item>, ever
   };
 }
 
-export function More<Item>({ pages, what }: { pages: Pages<Item>; what: string }) {
+/** The first of a list that is here already as a whole, and a foot that shows more of it. */
+export function useFirst<Row>(
+  rows: readonly Row[],
+  what: string,
+  step: number,
+): { first: readonly Row[]; foot: ComponentChildren } {
+  const [shown, setShown] = useState(step);
+  const foot = rows.length > shown && (
+    <>
+      <span>
+        {number(shown)} of {number(rows.length)} {what}
+      </span>
+      <button class="button small" type="button" onClick={() => setShown(shown + step)}>
+        Show more
+      </button>
+    </>
+  );
+  return { first: rows.slice(0, shown), foot: foot || undefined };
+}
+
+export function More<Item>({ pages, one, many }: { pages: Pages<Item>; one: string; many?: string }) {
   const shown = pages.items?.length ?? 0;
   return (
     <>
       <span>
-        {number(shown)} {what}
+        {plural(shown, one, many)}
         {pages.scanned > shown && `, ${number(pages.scanned)} looked at`}
         {pages.next === null ? '' : '; there are more'}
       </span>

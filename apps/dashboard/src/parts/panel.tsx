@@ -1,6 +1,8 @@
 // The frames that pages are made of: a page with its heading, a panel, a row of large figures, a list of facts.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId } from 'preact/hooks';
+import { overview } from '../data/live.js';
+import { tally } from '../severity.js';
 import { Trouble } from './trouble.js';
 
 export function PageFrame(props: {
@@ -10,9 +12,11 @@ export function PageFrame(props: {
   crumbs?: ComponentChildren;
   children: ComponentChildren;
 }) {
+  // Whoever works in another tab sees there that something broke.
+  const broken = overview.value ? tally(overview.value.attention, overview.value.problems).bad : 0;
   useEffect(() => {
-    document.title = `${props.title} · Sluice`;
-  }, [props.title]);
+    document.title = `${broken > 0 ? `(${broken}) ` : ''}${props.title} · Sluice`;
+  }, [props.title, broken]);
   return (
     <main class="page" id="page" tabIndex={-1}>
       <header>

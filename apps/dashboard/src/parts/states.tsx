@@ -24,7 +24,8 @@ const tones: Record<JobState, Tone> = {
 
 /** A state that came later is shown by its name. */
 export function StateMark({ state }: { state: JobState | undefined }) {
-  return <Mark tone={tones[state as JobState] ?? 'neutral'}>{state ?? 'not known'}</Mark>;
+  const tone = state !== undefined && Object.hasOwn(tones, state) ? tones[state] : 'neutral';
+  return <Mark tone={tone}>{state ?? 'not known'}</Mark>;
 }
 
 /** A file that is there needs no colour. */

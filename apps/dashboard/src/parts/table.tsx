@@ -60,9 +60,14 @@ export function Table<Row>(props: {
   );
 }
 
+/** A long text in a column that cuts: the whole of it is in the tooltip. */
+export function Cut({ text }: { text: string }) {
+  return <span title={text}>{text}</span>;
+}
+
 function classOf<Row>(column: Column<Row>): string {
-  const { number, cut, tight, name, wide } = column;
-  const classes = { number, cut, tight, name, wide };
+  const { number, cut, tight, name, wide, quiet } = column;
+  const classes = { number, cut, tight, name, wide, quiet };
   return Object.entries(classes)
     .flatMap(([title, isOn]) => (isOn ? [title] : []))
     .join(' ');

@@ -26,7 +26,7 @@ export function Alerts() {
 }
 
 const columns: Column<AlertRow>[] = [
-  { title: 'Alert', cell: (row) => <strong>{describeTarget(row).title}</strong> },
+  { title: 'Alert', name: true, cell: (row) => <strong>{describeTarget(row).title}</strong> },
   { title: 'Should be', wide: true, cell: (row) => describeTarget(row).goal },
   { title: 'Is', number: true, cell: (row) => describeTarget(row).now },
   {
@@ -34,7 +34,7 @@ const columns: Column<AlertRow>[] = [
     tight: true,
     cell: ({ met, state }) =>
       met === false ? (
-        <Mark tone="bad">{state}</Mark>
+        <Mark tone={state === 'pending' ? 'warn' : 'bad'}>{state}</Mark>
       ) : (
         <span class="soft">{met === null ? 'no data' : state}</span>
       ),

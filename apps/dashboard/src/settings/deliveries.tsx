@@ -37,7 +37,7 @@ export function Deliveries({ hook, onClose }: { hook: Webhook; onClose: () => vo
 }
 
 const columns: Column<Delivery>[] = [
-  { title: 'Topic', cell: ({ topic }) => topic ?? '' },
+  { title: 'Topic', name: true, cell: ({ topic }) => topic ?? '' },
   {
     title: 'State',
     cell: ({ state }) => (

@@ -18,7 +18,7 @@ export function Keys() {
   );
   const foot = keys.next !== null && (
     <footer>
-      <More pages={keys} what="keys" />
+      <More pages={keys} one="key" />
     </footer>
   );
   return (
@@ -58,7 +58,7 @@ export function Keys() {
 function columnsFor(reveal: Reveal, onDone: () => void): Column<KeyRow>[] {
   return [
     { title: 'Name', cell: ({ name }) => <strong class="wrap">{name}</strong> },
-    { title: 'Tenant', cell: ({ tenant }) => tenant },
+    { title: 'Tenant', name: true, cell: ({ tenant }) => tenant },
     { title: 'Role', cell: ({ role }) => role },
     { title: 'Id', cell: ({ id }) => <code>{id}</code> },
     { title: 'Made', number: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },

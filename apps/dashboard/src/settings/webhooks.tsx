@@ -3,12 +3,14 @@
 import { useState } from 'preact/hooks';
 import { at, call, get, mayChooseTenant, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
+import { whole, type Whole } from '../data/whole.js';
 import type { Page, Webhook } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
 import { Answered } from '../parts/answered.js';
 import { Field } from '../parts/field.js';
 import { Empty } from '../parts/notice.js';
 import { Mark } from '../parts/panel.js';
+import { useFirst } from '../parts/pager.js';
 import { Table, type Column } from '../parts/table.js';
 import { TenantField, chosenTenant } from '../parts/tenantField.js';
 import { Ago } from '../parts/time.js';
@@ -16,29 +18,25 @@ import { Deliveries } from './deliveries.js';
 import { Draft, MadePanel, type Reveal } from './made.js';
 import { everything, scope } from './scope.js';
 
-/** So many pages of a hundred are read; nobody has more webhooks than that. */
-const mostPages = 20;
+/** So many pages of a hundred are read, and the list says if there are more. */
+const mostPages = 10;
+const shownHooks = 50;
 
-async function allHooks(tenant: string, abort: AbortSignal): Promise<Webhook[]> {
-  const found: Webhook[] = [];
-  let after: string | null = null;
-  for (let pages = 0; pages < mostPages; pages++) {
-    const { query, ...whose } = scope(tenant);
-    const options = { ...whose, query: { ...query, after }, signal: abort };
-    const page: Page<Webhook> = await get<Page<Webhook>>('/v1/webhooks', options);
-    found.push(...page.items);
-    after = page.next;
-    if (after === null) break;
-  }
-  return found;
+function allHooks(tenant: string, abort: AbortSignal): Promise<Whole<Webhook>> {
+  const { query, ...whose } = scope(tenant);
+  return whole(mostPages, (after) =>
+    get<Page<Webhook>>('/v1/webhooks', { ...whose, query: { ...query, after }, signal: abort }),
+  );
 }
 
 export function Webhooks() {
   const tenant = chosenTenant();
   const scopes = session.value?.installation ? [everything, tenant] : [tenant];
-  const hooks = useAnswer(`webhooks ${scopes.join(' ')}`, async (abort) => ({
-    items: (await Promise.all(scopes.map((whose) => allHooks(whose, abort)))).flat(),
-  }));
+  const hooks = useAnswer(`webhooks ${scopes.join(' ')}`, async (abort) => {
+    const found = await Promise.all(scopes.map((whose) => allHooks(whose, abort)));
+    return { items: found.flatMap(({ items }) => items), isAll: found.every(({ isAll }) => isAll) };
+  });
+  const { first, foot } = useFirst(hooks.data?.items ?? [], 'webhooks', shownHooks);
   const [shown, setShown] = useState<Webhook | null>(null);
   return (
     <MadePanel
@@ -51,24 +49,27 @@ export function Webhooks() {
       {(reveal) => (
         <>
           {mayChooseTenant() && (
-            <div class="body">
+            <div class="body filters">
               <TenantField />
             </div>
           )}
           <Answered answer={hooks}>
-            {({ items }) =>
+            {({ items, isAll }) =>
               items.length === 0 ? (
                 <Empty title="Nobody is told">
                   A webhook is told of jobs, files and crossed alerts in signed requests, retried until they
                   arrive. “New webhook” makes one.
                 </Empty>
               ) : (
-                <Table
-                  label="Webhooks"
-                  rows={items}
-                  keyOf={({ id }) => id}
-                  columns={columnsFor(reveal, setShown, hooks.again)}
-                />
+                <>
+                  <Table
+                    label="Webhooks"
+                    rows={first}
+                    keyOf={({ id }) => id}
+                    columns={columnsFor(reveal, setShown, hooks.again)}
+                  />
+                  {(foot || !isAll) && <footer>{foot ?? 'There are more webhooks than were read.'}</footer>}
+                </>
               )
             }
           </Answered>
@@ -84,6 +85,7 @@ function columnsFor(reveal: Reveal, show: (hook: Webhook) => void, onDone: () =>
     { title: 'Address', cell: ({ url }) => <span class="wrap">{url}</span> },
     {
       title: 'Of',
+      name: true,
       cell: ({ tenant }) => (tenant === everything ? 'the whole installation' : (tenant ?? '')),
     },
     {
