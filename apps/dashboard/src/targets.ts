@@ -16,6 +16,8 @@ const titles: Record<string, string> = {
   averageRetries: 'Retries per job',
   permanentFailures: 'Permanent failures',
   hitRate: 'Cache hits',
+  queriesSaved: 'Queries saved',
+  timeSaved: 'Waiting saved',
   redisMemory: 'Memory of Redis',
 };
 

@@ -421,6 +421,15 @@ export function alertsOf(scene: SceneName): { items: AlertRow[] } {
       ),
       row(hostile, 'below', 1, 'count', 0.5, hostile),
       row('hitRate', 'above', 0.8, 'share', 0.88, 'Of the reads, those that the cache answered.'),
+      row('queriesSaved', 'above', 0.8, 'share', 0.91, 'Queries that the cache saved.'),
+      row(
+        'timeSaved',
+        'above',
+        0.7,
+        'share',
+        0.83,
+        'Of the time that reads would have taken, what they did not.',
+      ),
     ],
   };
 }

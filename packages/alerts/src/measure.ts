@@ -10,6 +10,7 @@ import type { ThresholdName } from './threshold.js';
 const hourMs = 3_600_000;
 const fewestJobs = 20;
 const fewestReads = 100;
+const fewestLoads = 20;
 const causes = 500;
 /** The row of all caches together. */
 const allCaches = '*';
@@ -43,6 +44,7 @@ export async function measure(inspect: Questions): Promise<Measured> {
     averageRetries: share(hour.failed, hour.done, fewestJobs),
     permanentFailures: share(hour.died, hour.done + hour.died, fewestJobs),
     hitRate: cache && share(cache.hits, cache.reads, fewestReads),
+    ...savings(cache),
     redisMemory: redis && redis.maxBytes > 0 ? redis.usedBytes / redis.maxBytes : undefined,
   };
   return { atMs, figures: all };
@@ -89,7 +91,24 @@ async function cacheOf(inspect: Questions, { cache, atMs }: Snapshot) {
   if (!cache) return undefined;
   const { points } = await inspect.series({ cache: allCaches, step: 'minute', fromMs: atMs - hourMs });
   const minutes = points.map(({ figures }) => figures ?? {});
-  return { hits: sum(minutes, 'hits'), reads: sum(minutes, 'reads') };
+  const of = (name: string) => sum(minutes, name);
+  return {
+    ...{ hits: of('hits'), reads: of('reads') },
+    ...{ loads: of('loads'), loadMs: of('loadMs'), waitedMs: of('waitedMs') },
+  };
+}
+
+/** Against an operation without a cache, in which every read would be a load, and would take as long as the loads did. */
+function savings(
+  cache: Awaited<ReturnType<typeof cacheOf>>,
+): Record<'queriesSaved' | 'timeSaved', number | undefined> {
+  if (!cache || cache.reads < fewestReads) return { queriesSaved: undefined, timeSaved: undefined };
+  const { reads, loads, loadMs, waitedMs } = cache;
+  const withoutMs = loads >= fewestLoads ? (reads * loadMs) / loads : 0;
+  return {
+    queriesSaved: Math.max(0, 1 - loads / reads),
+    timeSaved: withoutMs > 0 ? Math.max(0, 1 - waitedMs / withoutMs) : undefined,
+  };
 }
 
 async function oldestDeath(inspect: Questions, { queues }: Snapshot): Promise<number | undefined> {

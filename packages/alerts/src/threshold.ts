@@ -46,6 +46,15 @@ const known = {
     ...{ keep: 'above', limit: 0.8, unit: 'share', path: '/cache' },
     about: 'Reads in the last hour that were answered without asking the database.',
   },
+  queriesSaved: {
+    ...{ keep: 'above', limit: 0.8, unit: 'share', path: '/cache' },
+    about: 'Queries that the reads of the last hour would have cost without the cache, and did not.',
+  },
+  timeSaved: {
+    ...{ keep: 'above', limit: 0.7, unit: 'share', path: '/cache' },
+    about:
+      'Of the time that the reads of the last hour would have taken without the cache, what they did not.',
+  },
   redisMemory: {
     ...{ keep: 'below', limit: 0.9, unit: 'share', path: '/redis' },
     about: 'How much of its memory Redis uses, if it has a limit.',

@@ -182,6 +182,7 @@ test('the figures of real queues are those of the last hour, and of next to noth
   assert.deepEqual((await measure(inspect)).figures, {
     ...{ deadLetters: 0, oldestDeadLetter: 0, retrySuccess: undefined, averageRetries: undefined },
     ...{ permanentFailures: undefined, hitRate: undefined, redisMemory: undefined },
+    ...{ queriesSaved: undefined, timeSaved: undefined },
   });
   await queue
     .work((job) => {
@@ -216,6 +217,27 @@ test('the figures of real queues are those of the last hour, and of next to noth
   // Those that died gave up at once: no retry was spent on them.
   assert.equal(figures.retrySuccess, 1);
   assert.ok(figures.oldestDeadLetter! >= 0 && figures.oldestDeadLetter! < 3_600);
+});
+
+test('what the cache saves is held against an hour in which every read would have been a load', async () => {
+  const ofHour = async (figures: Record<string, number>) => {
+    const asked = {
+      snapshot: async () => ({ atMs: 1, queues: [], redis: null, cache: {} }),
+      series: async () => ({ points: [{ figures }] }),
+    };
+    const { figures: all } = await measure(asked as unknown as Parameters<typeof measure>[0]);
+    return [all.queriesSaved, all.timeSaved];
+  };
+  // A thousand readers, a hundred of whom waited for fifty loads of 10 ms: the others waited a millisecond each.
+  assert.deepEqual(await ofHour({ reads: 1_000, hits: 900, loads: 50, loadMs: 500, waitedMs: 1_900 }), [
+    0.95,
+    1 - 1_900 / 10_000,
+  ]);
+  // A cache that is slower than what it stands before saves nothing.
+  assert.deepEqual(await ofHour({ reads: 100, hits: 0, loads: 100, loadMs: 100, waitedMs: 250 }), [0, 0]);
+  assert.deepEqual(await ofHour({ reads: 99, loads: 1, loadMs: 1, waitedMs: 1 }), [undefined, undefined]);
+  const few = await ofHour({ reads: 1_000, hits: 999, loads: 1, loadMs: 9_000, waitedMs: 10 });
+  assert.deepEqual(few, [0.999, undefined], 'one load is no measure');
 });
 
 test('retries that were spent on jobs which died in the end did not help', async () => {

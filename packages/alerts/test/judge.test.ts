@@ -17,6 +17,8 @@ test('the usual limits are the targets of the operation', () => {
     averageRetries: 'below 2',
     permanentFailures: 'below 0.05',
     hitRate: 'above 0.8',
+    queriesSaved: 'above 0.8',
+    timeSaved: 'above 0.7',
     redisMemory: 'below 0.9',
   });
 });

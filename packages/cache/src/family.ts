@@ -127,12 +127,13 @@ export class CacheFamily<K, V> {
 
   /** @internal To be published. */
   get counted(): CountedFamily {
-    const { loadMs, remainingMs, ...rest } = this.#counts;
+    const { loadMs, remainingMs, waitedMs, ...rest } = this.#counts;
     return {
       family: this.name,
       ...rest,
       loadMs: Math.round(loadMs),
       remainingMs: Math.round(remainingMs),
+      waitedMs: Math.round(waitedMs),
     };
   }
 
@@ -150,12 +151,17 @@ export class CacheFamily<K, V> {
     const began = this.#engine.order.next();
     // Now, because the answer comes in the context of whoever else shares the MGET.
     const { isInside } = this.#engine.gate;
+    const sinceMs = this.#engine.clock.monotonicMs();
     return new Promise<V>((resolve, reject) => {
       const done = (found: Found) => {
-        if (this.#isServed(place, found)) return resolve(found.envelope.v as V);
+        if (this.#isServed(place, found)) {
+          this.#countWait(sinceMs);
+          return resolve(found.envelope.v as V);
+        }
         this.#flights.begin([place], found.kind === 'away', isInside);
         this.#flights
           .obtain(place, began, found.kind === 'aged', isInside)
+          .finally(() => this.#countWait(sinceMs))
           .then(resolve as (value: unknown) => void, reject);
       };
       this.#lookups.look(place, done);
@@ -169,6 +175,7 @@ export class CacheFamily<K, V> {
   ): Promise<{ values: unknown[]; missing: number }> {
     const began = this.#engine.order.next();
     const { isInside } = this.#engine.gate;
+    const sinceMs = this.#engine.clock.monotonicMs();
     const found = await this.#lookups.lookAll(places);
     const values: unknown[] = [];
     const missing: { place: Place<K>; index: number; kind: Found['kind'] }[] = [];
@@ -196,7 +203,13 @@ export class CacheFamily<K, V> {
       });
       await Promise.all(obtained);
     }
+    this.#countWait(sinceMs);
     return { values, missing: missing.length };
+  }
+
+  /** Many values at once are one wait, as they are one load. */
+  #countWait(sinceMs: number): void {
+    this.#counts.waitedMs += this.#engine.clock.monotonicMs() - sinceMs;
   }
 
   /** Counts what was found, and begins a refresh where one is due. What was not found is counted when it is obtained. */

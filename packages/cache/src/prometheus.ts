@@ -53,6 +53,12 @@ const familyMetrics: FamilyMetric[] = [
     samples: plain(({ loadMs }) => loadMs / 1_000),
   },
   {
+    name: 'sluice_cache_wait_seconds_total',
+    help: 'Time that callers waited for values: for Redis and for loads.',
+    type: 'counter',
+    samples: plain(({ waitedMs }) => waitedMs / 1_000),
+  },
+  {
     name: 'sluice_cache_coalesced_readers_total',
     help: 'Readers served by a load that another reader had begun.',
     type: 'counter',

@@ -25,6 +25,8 @@ export class FamilyCounts {
   unreadable = 0;
   /** Of the values that were read from Redis. */
   remainingMs = 0;
+  /** How long callers waited: for Redis, and for loads. A copy in this process costs no time that could be measured. */
+  waitedMs = 0;
 }
 
 /** Adds what was counted, or what was counted since `before`. Another version of this program may not know all of the counts. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { applyEvent, families, killedBy, prometheusText, valueName } from '../src/index.js';
+import { applyEvent, defineCache, families, killedBy, prometheusText, valueName } from '../src/index.js';
 import type { CacheFamily, DomainEvent, Family } from '../src/index.js';
 import { eventually, latch, useRedis } from './setup.js';
 
@@ -211,6 +211,32 @@ test('a load is counted by how it ended, and a counter never goes down', async (
   assert.deepEqual([loads('loaded'), loads('failed')], [0, 1]);
 });
 
+test('how long callers waited is counted: for Redis, for loads, once for many values, not at all for copies', async (t) => {
+  const cache = await bed.cache(t);
+  const loadMs = 80;
+  const family = defineCache({ name: 'slow', key: (id: number) => id, ttlMs: 60_000, nearMs: 5_000 });
+  const slow = cache.open(family, {
+    loadMany: async (ids) => {
+      await new Promise((resolve) => setTimeout(resolve, loadMs));
+      return ids.map((id) => ({ id }));
+    },
+  });
+  const waited = async (read: () => Promise<unknown>) => {
+    const before = slow.statistics().waitedMs;
+    await read();
+    return slow.statistics().waitedMs - before;
+  };
+  const forMany = await waited(() => slow.getMany([1, 2, 3, 4, 5, 6, 7, 8]));
+  assert.ok(forMany >= loadMs - 1 && forMany < 8 * loadMs, `${forMany} ms for eight values in one call`);
+  const forThree = await waited(() => Promise.all([slow.get(9), slow.get(9), slow.get(9)]));
+  assert.ok(forThree >= 3 * (loadMs - 1), `${forThree} ms for three callers`);
+  assert.ok((await waited(() => slow.get(1))) > 0);
+  await eventually('there is a copy', async () => {
+    await slow.get(2);
+    return (await waited(() => slow.get(2))) === 0;
+  });
+});
+
 test('statistics of each family are told to Prometheus', async (t) => {
   const cache = await bed.cache(t);
   const users = cache.open(families.user, { load: (id) => ({ id, email: 'a@b.c', rbac_level: 'analyst' }) });
@@ -221,6 +247,7 @@ test('statistics of each family are told to Prometheus', async (t) => {
   assert.match(text, /^sluice_cache_reads_total\{family="user",from="load"\} 1$/m);
   assert.match(text, /^sluice_cache_loads_total\{family="user",outcome="loaded"\} 1$/m);
   assert.match(text, /^sluice_cache_average_remaining_ttl_seconds\{family="user"\} 8\d\d(\.\d+)?$/m);
+  assert.match(text, /^sluice_cache_wait_seconds_total\{family="user"\} \d/m);
   assert.match(text, /^sluice_cache_breaker_open 0$/m);
   for (const line of text.trim().split('\n'))
     assert.match(line, /^(# (HELP|TYPE) \w+ .+|\w+(\{[^}]*\})? [\d.e+-]+)$/);

@@ -58,6 +58,7 @@ export const cacheFigures = {
   invalidations: 'sum',
   processes: 'largest',
   openBreakers: 'largest',
+  waitedMs: 'sum',
 } as const satisfies Record<string, Combine>;
 
 export type QueueFigure = keyof typeof queueFigures;

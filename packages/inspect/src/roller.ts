@@ -126,11 +126,12 @@ function gaugesOf({ counts }: QueueSnapshot): Named<QueueFigure> {
 
 function flowsOfFamily(family: string, grown: ReadonlyMap<string, FamilyCounts>): Named<CacheFigure> {
   const counts = family === allFamilies ? addUp(grown) : (grown.get(family) ?? new FamilyCounts());
-  const { misses, staleServed, loads, loadErrors, loadMs, coalesced, bypassed, invalidations } = counts;
+  const { misses, staleServed, loads, loadErrors, loadMs, waitedMs } = counts;
+  const { coalesced, bypassed, invalidations } = counts;
   const hits = hitsOf(counts);
   return {
     ...{ reads: hits + misses, hits, misses, staleServed, loads, loadErrors, loadMs },
-    ...{ coalesced, bypassed, invalidations },
+    ...{ waitedMs, coalesced, bypassed, invalidations },
   };
 }
 

@@ -72,7 +72,7 @@ export const defaultSettings: Settings = {
   maxChunks: 100_000,
   preferredPartBytes,
   windowChunks: 64,
-  partMemoryBytes: 96 * 1_048_576,
+  partMemoryBytes: 128 * 1_048_576,
   // Two parts of a fast upload, and what is on its way.
   recentFrames: 24,
   wholeBytes: preferredPartBytes,
