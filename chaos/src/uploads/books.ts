@@ -26,6 +26,7 @@ export async function copyBooks(stage: Stage, folder: string): Promise<Books> {
     nodes: (await ask(
       'SELECT id, path, type, status, version, size, object_key, sha256 FROM nodes',
     )) as unknown as NodeRow[],
+    drives: (await ask('SELECT id FROM drives')) as unknown as Books['drives'],
     outbox: await count('outbox'),
     doomed: await count('doomed_objects'),
     usage: { bytes: Number(usage!['bytes']), files: Number(usage!['files']) },

@@ -251,6 +251,7 @@ function checkEvents({ books }: Evidence): string[] {
     const list = versions.get(result!.nodeId) ?? [];
     versions.set(result!.nodeId, [...list, [result!.version, first.get(event) ?? -1]]);
   }
+  for (const { id } of books.drives) expect(`${id}:created`);
   // A folder that was made on the way to a file is told once.
   for (const { id, type } of books.nodes) if (type === 'FOLDER') expect(`${id}:made`);
   for (const id of first.keys()) if (!expected.has(id)) objections.push(`the event ${id} has no reason`);

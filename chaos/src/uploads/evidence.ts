@@ -54,6 +54,7 @@ export interface NodeRow {
 export interface Books {
   uploads: UploadRow[];
   nodes: NodeRow[];
+  drives: { id: string }[];
   /** Rows that wait to be published, objects that wait to be deleted. */
   outbox: number;
   doomed: number;
