@@ -2,12 +2,14 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { after } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { makeOwnedFolder, spawnOwned, waitUntil } from '@sluice/testbed';
 
 /** A first start makes a database, which takes its time on a busy machine. */
 export const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 20_000;
 export const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
 
 export interface ServerProcess {
@@ -31,8 +33,6 @@ export async function startServer(dataDir: string, env: Record<string, string> =
     env: { ...process.env, SLUICE_DATA_DIR: dataDir, SLUICE_PORT: '0', SLUICE_ROLES: 'queues', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  // A test that fails must not leave a server that keeps the test run waiting.
-  after(() => child.kill('SIGKILL'));
   let output = '';
   for (const stream of [child.stdout!, child.stderr!]) {
     stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
@@ -40,6 +40,13 @@ export async function startServer(dataDir: string, env: Record<string, string> =
   const ended = once(child, 'close') as Promise<[number | null]>;
   let hasEnded = false;
   void ended.then(() => (hasEnded = true));
+  // In order, because it started servers of its own; but a test that fails must not keep the whole run waiting.
+  after(async () => {
+    if (hasEnded) return;
+    child.kill('SIGTERM');
+    await Promise.race([ended, sleep(STOP_TIMEOUT_MS, undefined, { ref: false })]);
+    child.kill('SIGKILL');
+  });
   const runs = () => hasEnded || /^(Handlers|Upload a file): .*\n/m.test(output);
   await waitUntil('the server runs or gives up', runs, { timeoutMs: START_TIMEOUT_MS });
   if (hasEnded) throw Object.assign(new Error(output), { exitCode: (await ended)[0] });
