@@ -24,6 +24,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { packDashboard } from './dashboard.mjs';
+import { compileNative } from './native.mjs';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -77,13 +78,23 @@ const TMUX = {
   hint: 'the tests of the command line in a terminal need it',
 };
 
+/** For the checksum in C (`native.mjs`): used where it is, and installed only for tests and benchmarks. */
+const COMPILER = {
+  title: 'a C compiler',
+  programs: ['cc'],
+  aptPackage: 'build-essential',
+  services: [],
+  optional: true,
+  hint: 'checksums are slower without it',
+};
+
 /** The S3 server of the tests. The testbed looks for it in the same place (`packages/testbed/src/versitygw.ts`). */
 const VERSITYGW = { module: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' };
 
 /** What a command needs before it can run; `build: false` leaves compiling to the caller. */
 export async function prepare(needs = {}) {
   const { redis = false, openssl = false, postgres = false, versitygw = false } = needs;
-  const { chromium = false, tmux = false, build = true } = needs;
+  const { chromium = false, tmux = false, compiler = false, build = true } = needs;
   checkNode();
   await installDependencies();
   if (redis) await provide(REDIS);
@@ -92,6 +103,7 @@ export async function prepare(needs = {}) {
   if (postgres) await provide(POSTGRES);
   if (tmux) await provide(TMUX);
   if (chromium) await provide(CHROMIUM);
+  if (compiler) await provide(COMPILER);
   if (build && (await compile()) !== 0) stopWith('the build failed');
 }
 
@@ -107,6 +119,7 @@ export function say(line) {
 
 /** Compiles what changed, and packs the dashboard if it changed; returns the exit code of what failed, or 0. */
 export async function compile() {
+  await compileNative();
   const title = 'compiling';
   const code = await run(process.execPath, [tool('typescript', 'tsc'), '-b'], { title, quietIfShort: true });
   return code === 0 ? packDashboard() : code;

@@ -1,14 +1,13 @@
 // CRC-64/NVME: the checksum of whole objects in S3, and the reason why parts can be checked as they come: the checksum of a
 // whole is combined from those of its parts without reading a byte again.
 //
-// Bytes go through aws-crt, which uses the processor's carry-less multiplication (1.5 GB/s where plain JavaScript reaches 0.3).
-// Only its checksums are imported: the index brings MQTT and HTTP along. It has no way to combine, so that is written here.
+// Bytes go through compiled code (`crc64Bytes.ts`); combining is written here.
 //
 // A CRC is a polynomial over GF(2), and appending n bytes multiplies it by x^(8n) modulo the generator. The powers x^(2^k) are
 // computed once; x^(8n) is a product of some of them, and is remembered per n because parts mostly have one size. Polynomials
 // are kept as two 32-bit halves, in the reflected order of this CRC (the highest bit is x^0): a BigInt in the inner loop would
 // be some thirty times slower.
-import { crc64nvme } from 'aws-crt/dist/native/checksums.js';
+import { extend } from './crc64Bytes.js';
 
 interface Polynomial {
   high: number;
@@ -26,19 +25,24 @@ const LOW_HALF = 0xffffffffn;
 
 /** The checksum of bytes; with `previous`, of everything before and these. */
 export function crc64(data: Uint8Array, previous = 0n): bigint {
-  return crc64nvme(toBuffer(data), toView(previous)).getBigUint64(0);
+  state.writeBigUInt64LE(previous);
+  extend(state, toBuffer(data));
+  return state.readBigUInt64LE();
 }
+
+/** Of the call under way; it never lasts. */
+const state = Buffer.alloc(8);
 
 /** A checksum that grows with its bytes. */
 export class RunningCrc64 {
-  #view: DataView = toView(0n);
+  readonly #state = Buffer.alloc(8);
 
   update(data: Uint8Array): void {
-    this.#view = crc64nvme(toBuffer(data), this.#view);
+    extend(this.#state, toBuffer(data));
   }
 
   get value(): bigint {
-    return this.#view.getBigUint64(0);
+    return this.#state.readBigUInt64LE();
   }
 }
 
@@ -51,7 +55,9 @@ export function combineCrc64(crcA: bigint, crcB: bigint, lengthB: number): bigin
 
 /** As S3 writes it: eight bytes, the highest first, in base64. */
 export function crc64ToBase64(crc: bigint): string {
-  return Buffer.from(toView(crc).buffer).toString('base64');
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(crc);
+  return bytes.toString('base64');
 }
 
 /** Undefined for what is no CRC-64: a store may answer with a composite checksum, `…-3`, or with nonsense. */
@@ -115,12 +121,6 @@ function toPolynomial(crc: bigint): Polynomial {
 
 function toBigInt({ high, low }: Polynomial): bigint {
   return (BigInt(high) << 32n) | BigInt(low);
-}
-
-function toView(crc: bigint): DataView<ArrayBuffer> {
-  const view = new DataView(new ArrayBuffer(8));
-  view.setBigUint64(0, crc);
-  return view;
 }
 
 /** The same bytes, not a copy. */

@@ -7,6 +7,8 @@ interface Failure {
   operation: string;
   key: string;
   reason: string;
+  /** Of its answer, if there was one. */
+  status?: number;
   /** The store's own number for the request, for those who ask its operator. */
   requestId?: string;
 }

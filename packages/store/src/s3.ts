@@ -7,7 +7,7 @@
 // Integrity: every body carries its CRC-64/NVME, and the server refuses what does not have it. It is sent ahead if the caller
 // declared it or the bytes are in memory, and behind the bytes of a stream (`SourceBody`). Multipart uploads are created for a CRC-64/NVME of the whole object, which is
 // checked against the parts' when it is completed. A server without this checksum works too (`crc64: false`, or found out by
-// `check`); bytes are then compared with their declared checksum before the last of them is sent.
+// `check` or after its first refusal); bytes are then compared with their declared checksum before the last of them is sent.
 //
 // A reply that is lost leaves it open whether the call was carried out. Putting the same bytes again changes nothing. Completing
 // again may meet NoSuchUpload, because it was completed: then the object itself tells.
@@ -108,6 +108,11 @@ const COLLECTED_BYTES = 256 * 1024;
 const SENT_AT_ONCE_BYTES = 1 * MiB;
 const LIST_PAGE = 1_000;
 const COPY_PART_BYTES = 1 * GiB;
+/** How servers refuse a header or an algorithm that they do not know. */
+const REFUSALS_OF_CHECKSUMS: ReadonlySet<unknown> = new Set([400, 501]);
+const CHECK_PREFIX = 'sluice-check-';
+/** A check takes moments. What an older one has left was left by a process that died. */
+const CHECK_LEFT_MS = 60 * 60_000;
 
 type Description = Pick<PutOptions, 'contentType' | 'metadata'>;
 type PartName = Pick<StoredPart, 'number' | 'etag' | 'crc64'>;
@@ -138,6 +143,7 @@ export class S3Store implements ObjectStore {
   readonly #slowTimeoutMs: number;
   readonly #budget = new RetryBudget();
   #findOutCrc64: boolean;
+  #findingOut: Promise<void> | undefined;
   #closed = false;
 
   constructor(options: S3StoreOptions) {
@@ -154,9 +160,13 @@ export class S3Store implements ObjectStore {
   }
 
   async put(key: string, body: Body, options: PutOptions = {}): Promise<ObjectInfo> {
-    const at = this.#at(key);
     checkDescription(options);
     checkLength(lengthOf(body), this.capabilities.maxSinglePutBytes);
+    return this.#orWithoutCrc64(() => this.#put(key, body, options), body);
+  }
+
+  async #put(key: string, body: Body, options: PutOptions = {}): Promise<ObjectInfo> {
+    const at = this.#at(key);
     const context = { operation: 'PutObject', key };
     const reply = await this.#upload(context, body, options, (sent, send) =>
       sent.Body instanceof Uint8Array && this.#shortPut.isKnown && options.metadata === undefined
@@ -250,7 +260,7 @@ export class S3Store implements ObjectStore {
   }
 
   createMultipart(key: string, options: Description = {}): Promise<Multipart> {
-    return this.#create(key, options, this.capabilities.crc64);
+    return this.#orWithoutCrc64(() => this.#create(key, options, this.capabilities.crc64));
   }
 
   async #create(key: string, options: Description, checksums: boolean): Promise<Multipart> {
@@ -277,6 +287,15 @@ export class S3Store implements ObjectStore {
   ): Promise<StoredPart> {
     checkPartNumber(number, this.capabilities.maxParts);
     checkLength(lengthOf(body), this.capabilities.maxPartBytes);
+    return this.#orWithoutCrc64(() => this.#putPart(multipart, number, body, options), body);
+  }
+
+  async #putPart(
+    multipart: Multipart,
+    number: number,
+    body: Body,
+    options: Pick<PutOptions, 'crc64' | 'signal'>,
+  ): Promise<StoredPart> {
     const at = { ...this.#within(multipart), PartNumber: number };
     const context = { operation: 'UploadPart', ...multipart };
     const reply = await this.#upload(context, body, options, (sent, send) =>
@@ -309,7 +328,7 @@ export class S3Store implements ObjectStore {
     parts: PartName[],
     options: CompleteOptions,
   ): Promise<ObjectInfo> {
-    return this.#complete(multipart, parts, options, this.capabilities.crc64);
+    return this.#orWithoutCrc64(() => this.#complete(multipart, parts, options, this.capabilities.crc64));
   }
 
   async #complete(
@@ -381,12 +400,33 @@ export class S3Store implements ObjectStore {
 
   /** Writes and removes a small object; the first time also in parts, to find out about checksums. */
   async check(): Promise<void> {
-    const key = `sluice-check-${randomUUID()}`;
+    const key = `${CHECK_PREFIX}${randomUUID()}`;
     try {
       if (this.#findOutCrc64) await this.#findOut(key);
       else await this.put(key, Buffer.from('check'));
     } finally {
       await this.delete(key).catch(() => {});
+    }
+  }
+
+  /**
+   * What a server refuses that was never asked may be the checksum: that is found out, and then the call is made again without it. A
+   * stream is spent by then; whoever has its bytes is told that they can come again.
+   */
+  async #orWithoutCrc64<T>(call: () => Promise<T>, body?: Body): Promise<T> {
+    try {
+      return await call();
+    } catch (error) {
+      if (!this.#findOutCrc64 || !isSluiceError(error)) throw error;
+      const { operation, key, status } = error.details as Partial<Record<string, string | number>>;
+      if (!REFUSALS_OF_CHECKSUMS.has(status)) throw error;
+      this.#findingOut ??= this.check().finally(() => (this.#findingOut = undefined));
+      await this.#findingOut.catch(() => {});
+      if (this.capabilities.crc64) throw error;
+      if (body === undefined || body instanceof Uint8Array) return call();
+      const reason = 'it does not know CRC-64/NVME, which has been found out just now';
+      const failure = { operation: String(operation), key: String(key), reason, outcomeUnknown: false };
+      throw storeErrors.STORE_UNAVAILABLE(failure, { cause: error });
     }
   }
 
@@ -595,22 +635,35 @@ export class S3Store implements ObjectStore {
   }
 
   async #findOut(key: string): Promise<void> {
+    // Who may not list them leaves them to the rules of the bucket.
+    await this.#abortOldChecks().catch(() => {});
     const bytes = Buffer.from('check');
     const sum = crc64(bytes);
     let multipart: Multipart | undefined;
     try {
-      multipart = await this.createMultipart(key);
-      const part = await this.putPart(multipart, 1, bytes, { crc64: sum });
+      multipart = await this.#create(key, {}, true);
+      const part = await this.#putPart(multipart, 1, bytes, { crc64: sum });
       await this.completeMultipart(multipart, [part], { size: bytes.length, crc64: sum });
       this.capabilities.crc64 = (await this.head(key))?.crc64 === sum;
     } catch (error) {
       if (multipart !== undefined) await this.abortMultipart(multipart).catch(() => {});
-      // A refusal may be about the checksum, or about everything: a plain object tells them apart.
+      // A refusal may be about the checksum, or about everything: an object without one tells them apart.
       if (!isSluiceError(error) || error.retryable) throw error;
-      await this.put(key, bytes);
       this.capabilities.crc64 = false;
+      await this.#put(key, bytes).catch((refusal: unknown) => {
+        this.capabilities.crc64 = true;
+        throw refusal;
+      });
     }
     this.#findOutCrc64 = false;
+  }
+
+  async #abortOldChecks(): Promise<void> {
+    const before = Date.now() - CHECK_LEFT_MS;
+    const left = await this.listMultiparts(CHECK_PREFIX);
+    for (const multipart of left)
+      if (multipart.initiatedAt && multipart.initiatedAt.getTime() < before)
+        await this.abortMultipart(multipart);
   }
 }
 

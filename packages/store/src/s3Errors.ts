@@ -34,21 +34,31 @@ interface SdkError {
   name: string;
   message: string;
   code?: unknown;
-  $metadata?: { httpStatusCode?: number; requestId?: string };
+  $metadata?: { httpStatusCode?: number; requestId?: string; clockSkewCorrected?: boolean };
 }
 
 export function toStoreError(error: unknown, context: CallContext): StoreError {
   const known = error instanceof Error ? (error as SdkError) : { name: 'Error', message: String(error) };
   const { httpStatusCode: status, requestId } = known.$metadata ?? {};
   const reason = describe(known, status);
-  const failure = { operation: context.operation, key: context.key, reason, ...(requestId && { requestId }) };
+  const { operation, key } = context;
+  const failure = { operation, key, reason, ...(status && { status }), ...(requestId && { requestId }) };
   if (status === undefined) return withoutReply(known, failure);
+  if (isAboutTime(known, status)) return storeErrors.STORE_UNAVAILABLE({ ...failure, outcomeUnknown: false });
   return (
     byName(known.name, status, context, failure) ??
     (status >= 500 || status < 400
       ? storeErrors.STORE_UNAVAILABLE({ ...failure, outcomeUnknown: true })
       : storeErrors.STORE_REFUSED(failure))
   );
+}
+
+/**
+ * Our clock jumped, and the signature is from another time. The SDK learns the time from the refusal: the next try is in time. A HEAD is
+ * refused without a word, but the SDK says what it has learnt.
+ */
+function isAboutTime({ name, $metadata }: SdkError, status: number): boolean {
+  return name === 'RequestTimeTooSkewed' || (status === 403 && $metadata?.clockSkewCorrected === true);
 }
 
 type Failure = Parameters<typeof storeErrors.STORE_REFUSED>[0];

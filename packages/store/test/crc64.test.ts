@@ -1,7 +1,11 @@
-/** CRC-64/NVME: its check value, its combination, its spellings. */
+/** CRC-64/NVME: its check value, who computes it, its combination, its spellings. */
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { loadAwsCrt, loadCompiled, type Extend } from '../src/crc64Bytes.js';
 import {
   combineCrc64,
   crc64,
@@ -18,6 +22,70 @@ test('CRC-64/NVME of "123456789" is the published check value', () => {
   assert.equal(crc64(Buffer.from('123456789')), CHECK_VALUE);
   assert.equal(crc64(new Uint8Array(0)), 0n);
 });
+
+const compiled = loadCompiled();
+const isFor = process.arch === 'x64' && process.platform === 'linux';
+const skip = isFor && compiled === undefined && 'there is no C compiler';
+
+test('whoever computes it, it is what the definition says, for every length and place', { skip }, () => {
+  const ways = [loadAwsCrt(), ...(compiled ? [compiled] : [])];
+  const lengths = [...Array.from({ length: 300 }, (_, length) => length), 4_096, 65_536, 100_003];
+  for (const length of lengths) {
+    const place = randomInt(0, 17);
+    const bytes = randomBytes(place + length).subarray(place);
+    const before = randomBytes(8);
+    const expected = byDefinition(before.readBigUInt64LE(), bytes);
+    for (const way of ways) assert.equal(after(way, before, bytes), expected, `${length} bytes`);
+  }
+});
+
+/** Bit by bit, the lowest first. */
+function byDefinition(before: bigint, bytes: Uint8Array): bigint {
+  const all = 0xffffffffffffffffn;
+  let remainder = before ^ all;
+  for (const byte of bytes) {
+    remainder ^= BigInt(byte);
+    for (let bit = 0; bit < 8; bit++)
+      remainder = (remainder >> 1n) ^ ((remainder & 1n) === 1n ? 0x9a6c9329ac4bc9b5n : 0n);
+  }
+  return remainder ^ all;
+}
+
+function after(way: Extend, before: Buffer, bytes: Buffer): bigint {
+  const state = Buffer.from(before);
+  way(state, bytes);
+  return state.readBigUInt64LE();
+}
+
+test('compiled code that is missing, broken or wrong is passed over', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-crc64-'));
+  try {
+    const file = (name: string, text: string): string => {
+      writeFileSync(join(folder, name), text);
+      return join(folder, name);
+    };
+    assert.equal(loadCompiled(join(folder, 'missing.node')), undefined);
+    assert.equal(loadCompiled(file('broken.node', 'no machine code')), undefined);
+    assert.equal(loadCompiled(file('empty.cjs', '')), undefined);
+    assert.equal(loadCompiled(file('wrong.cjs', 'exports.extend = (state) => state.fill(1);')), undefined);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+if (isFor) {
+  test('compiled code refuses what are no bytes', { skip }, () => {
+    const bad: [unknown, unknown][] = [
+      [Buffer.alloc(8), 'text'],
+      [Buffer.alloc(7), Buffer.alloc(1)],
+      [undefined, Buffer.alloc(1)],
+    ];
+    for (const [state, bytes] of bad) {
+      assert.throws(() => compiled!(state as Buffer, bytes as Buffer), /takes a state of eight bytes/);
+    }
+    assert.throws(() => (compiled as unknown as () => void)(), /takes a state of eight bytes/);
+  });
+}
 
 test('a view into a larger buffer has the checksum of its own bytes', () => {
   const padded = new Uint8Array(Buffer.from('xx123456789yy'));

@@ -102,6 +102,24 @@ test('disk: a full disk is STORE_FULL, and nothing is left of what did not fit',
   await store.completeMultipart(multipart, [part], { size: 4 });
 });
 
+test('disk: on a disk that is really full nothing is lost or left, and it works again when there is room', async (t) => {
+  const bytes = 8 * 1_048_576;
+  const folder = makeOwnedFolder('full');
+  // A disk in memory that only this process sees, and that goes with it.
+  const mount = `mount -t tmpfs -o size=${bytes} tmpfs "$0" || exit 77; exec "$@"`;
+  const filler = [process.execPath, fileURLToPath(new URL('diskFiller.js', import.meta.url))];
+  const args = ['--map-root-user', '--mount', 'sh', '-c', mount, folder, ...filler, folder, `${bytes}`];
+  const child = spawn('unshare', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const said = readAll(child.stderr);
+  const code = await new Promise<number | null>((resolve) =>
+    child.once('close', resolve).once('error', () => resolve(77)),
+  );
+  const text = String(await said);
+  if (code === 77 || text.startsWith('unshare: '))
+    return t.diagnostic(`this system gives us no disk to fill: ${text}`);
+  assert.equal(code, 0, text);
+});
+
 test('disk: a file that was cut short or overwritten is no object', async () => {
   const folder = makeOwnedFolder('disk');
   const store = new DiskStore({ folder, fsync: false });

@@ -384,6 +384,60 @@ fact(
 );
 
 fact(
+  'a server without CRC-64/NVME is found out by its first refusal, and nobody notices',
+  async ({ faults, direct, key }) => {
+    faults.inject({
+      hasCrc64: true,
+      fault: { do: 'answer', status: 400, code: 'InvalidRequest' },
+      times: Infinity,
+    });
+    const bytes = randomBytes(2 * MiB);
+    const open = () => openStore(faults.endpoint, { prefix: `${key}/` });
+    const first = open();
+    await first.put('small', bytes, { crc64: crc64(bytes) });
+    assert.equal(first.capabilities.crc64, false);
+    assert.equal((await direct.head(`${key}/small`))!.size, bytes.length);
+    const second = open();
+    const multipart = await second.createMultipart('in-parts');
+    const parts = [await second.putPart(multipart, 1, streamOf(bytes))];
+    // Another process, which has not asked yet. What it reads from a stream is gone when it finds out.
+    const third = open();
+    const large = randomBytes(8 * MiB);
+    await rejectsWith('STORE_UNAVAILABLE', third.put('large', streamOf(large)));
+    await third.put('large', streamOf(large));
+    const fourth = open();
+    await fourth.completeMultipart(multipart, parts, { size: bytes.length, crc64: crc64(bytes) });
+    assert.equal((await direct.head(`${key}/in-parts`))!.size, bytes.length);
+    assert.equal((await direct.head(`${key}/large`))!.size, large.length);
+    assert.equal((await direct.list(key)).objects.length, 3);
+    assert.deepEqual(await direct.listMultiparts(key), []);
+    for (const store of [first, second, third, fourth]) store.close();
+  },
+);
+
+fact(
+  'a refusal that is about something else stays one, and is looked into once',
+  async ({ store, faults, key }) => {
+    for (let i = 0; i < 2; i++) {
+      faults.inject({
+        operation: 'PutObject',
+        key,
+        fault: { do: 'answer', status: 400, code: 'InvalidRequest' },
+      });
+      await rejectsWith('STORE_REFUSED', store.put(key, Buffer.from('x')));
+      assert.equal(store.capabilities.crc64, true);
+    }
+    assert.equal(faults.count('CreateMultipartUpload'), 1);
+    faults.inject({
+      operation: 'PutObject',
+      key,
+      fault: { do: 'answer', status: 403, code: 'AccessDenied' },
+    });
+    await rejectsWith('STORE_REFUSED', store.put(key, Buffer.from('x')));
+  },
+);
+
+fact(
   'objects beyond the limit of one put are copied in parts',
   async ({ store, faults, direct, key }) => {
     const bytes = randomBytes(12 * MiB);

@@ -55,6 +55,8 @@ export interface S3Request {
   operation: S3Operation;
   key: string;
   partNumber?: number;
+  /** Whether its headers name CRC-64/NVME. */
+  hasCrc64?: boolean;
 }
 
 export interface S3FaultRule extends Partial<S3Request> {
@@ -176,7 +178,8 @@ class FaultyS3 implements S3Faults {
         left > 0 &&
         (rule.operation ?? asked.operation) === asked.operation &&
         (rule.key ?? asked.key) === asked.key &&
-        (rule.partNumber ?? asked.partNumber) === asked.partNumber,
+        (rule.partNumber ?? asked.partNumber) === asked.partNumber &&
+        (rule.hasCrc64 ?? asked.hasCrc64) === asked.hasCrc64,
     );
     if (active === undefined) return undefined;
     active.left -= 1;
@@ -256,7 +259,8 @@ function readRequest({ method, url, headers }: IncomingMessage): S3Request {
   const key = decodeURIComponent(path.replace(/^\/[^/]*\/?/, ''));
   const number = parameters.get('partNumber');
   const operation = operationOf(method!, key, parameters, 'x-amz-copy-source' in headers);
-  return { operation, key, ...(number !== null && { partNumber: Number(number) }) };
+  const hasCrc64 = /crc64nvme/i.test(JSON.stringify(headers));
+  return { operation, key, hasCrc64, ...(number !== null && { partNumber: Number(number) }) };
 }
 
 function operationOf(method: string, key: string, query: URLSearchParams, copies: boolean): S3Operation {
