@@ -88,8 +88,10 @@ export function checkRecovery(evidence: RecoveryEvidence, object: (sentence: str
   }
   const victim = evidence.faults.find((line) => line.f === 'fault' && line.name === 'encore')?.pid;
   const encore = reclaimTimes(evidence.ledger, deaths, (pid) => pid === victim);
+  const victimDiedAt = deaths.get(victim ?? 0) ?? 0;
   for (const tookMs of encore) {
-    if (tookMs > leaseMs + promisedMs)
+    const span = { from: victimDiedAt, to: victimDiedAt + tookMs };
+    if (tookMs - hinderedWithin(evidence, troubles, deaths, span) > leaseMs + promisedMs)
       object(`in the encore a job was claimed again only ${tookMs} ms after its worker died`);
   }
   const again = reclaimTimes(evidence.ledger, deaths);

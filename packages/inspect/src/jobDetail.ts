@@ -60,11 +60,14 @@ const onlyHeard = ['claimed', 'replayed', 'done', 'cancelled'] as const;
 const tokenUnitsPerMs = 1_000;
 const sameClaimMs = 1_000;
 
+/** In the order in which it happened, also within a millisecond: a job is added, then claimed, then fails. */
 function timelineOf(view: JobView, diedMs: number | undefined, heard: JobEvents['events']): TimelineEntry[] {
-  const entries: TimelineEntry[] = heard.flatMap(({ type, atMs }) => {
+  const entries: TimelineEntry[] = [];
+  if (view.createdMs !== undefined) entries.push({ atMs: view.createdMs, what: 'added' });
+  for (const { type, atMs } of heard) {
     const what = onlyHeard.find((known) => known === type);
-    return what ? [{ atMs, what }] : [];
-  });
+    if (what) entries.push({ atMs, what });
+  }
   if (view.token !== undefined) {
     const atMs = Math.floor(Number(view.token) / tokenUnitsPerMs);
     const isKnown = entries.some(
@@ -72,7 +75,6 @@ function timelineOf(view: JobView, diedMs: number | undefined, heard: JobEvents[
     );
     if (!isKnown) entries.push({ atMs, what: 'claimed' });
   }
-  if (view.createdMs !== undefined) entries.push({ atMs: view.createdMs, what: 'added' });
   for (const { atMs, attempt, kind, name, message, worker } of view.attempts) {
     entries.push({ atMs, what: 'failed', attempt, kind, message: `${name}: ${message}`, worker });
   }

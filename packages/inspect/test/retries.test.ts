@@ -121,6 +121,24 @@ test('with the event stream on, a timeline tells claims, the end and a replay; w
   release();
 });
 
+test('what happened to a job within one millisecond is told in the order in which it happened', async (t) => {
+  const queue = bed.queue<string>(t, { partitions: 1 });
+  const inspect = bed.inspect(t, [queue]);
+  await queue.limit({ events: 10_000 });
+  await queue.add('waits', { id: 'one', delayMs: hourMs });
+  const createdMs = (await queue.job('one'))!.createdMs!;
+  const { link, keys } = queue.partitions[0]!;
+  await link.call('DEL', [keys.events]);
+  for (const type of ['claimed', 'replayed', 'claimed', 'cancelled']) {
+    await link.call('XADD', [keys.events, `${createdMs}-*`, 'type', type, 'id', 'one']);
+  }
+  const told = (await inspect.job(queue.name, 'one'))!;
+  assert.deepEqual(
+    told.timeline.map(({ what }) => what),
+    ['added', 'claimed', 'replayed', 'claimed', 'cancelled', 'due'],
+  );
+});
+
 test('for one tenant only its own jobs, causes and letters are there', async (t) => {
   const queue = bed.queue<number>(t, { attempts: 1 });
   const inspect = bed.inspect(t, [queue]);

@@ -100,23 +100,22 @@ test('a writer that dies before or behind any of its calls leaves a history that
   };
   await roll(whole, bed.prefix());
   const steps = new Set([1, 2, 3, 4, 5, 20, whole.calls - 3, whole.calls - 2, whole.calls - 1, whole.calls]);
+  const histories = async (step: number, reaches: boolean) => {
+    const prefix = bed.prefix();
+    const dying = link();
+    dying.diesBefore = step;
+    dying.reaches = reaches;
+    await assert.rejects(roll(dying, prefix), /is dead/);
+    // Its lease ends.
+    await bed.redis.command('DEL', inspectKeys(prefix).writer);
+    await roll(link(), prefix);
+    return [await read(prefix), await expected()];
+  };
   for (const step of steps) {
     for (const reaches of [false, true]) {
-      const prefix = bed.prefix();
-      const dying = link();
-      dying.diesBefore = step;
-      dying.reaches = reaches;
-      await assert.rejects(roll(dying, prefix), /is dead/);
-      // Its lease ends.
-      await bed.redis.command('DEL', inspectKeys(prefix).writer);
-      await roll(link(), prefix);
       // A minute that ended meanwhile is in one history and not in the other: then both are written anew.
-      let [found, wanted] = [await read(prefix), await expected()];
-      if (JSON.stringify(found) !== JSON.stringify(wanted)) {
-        await bed.redis.command('DEL', inspectKeys(prefix).writer);
-        await roll(link(), prefix);
-        [found, wanted] = [await read(prefix), await expected()];
-      }
+      let [found, wanted] = await histories(step, reaches);
+      if (JSON.stringify(found) !== JSON.stringify(wanted)) [found, wanted] = await histories(step, reaches);
       assert.deepEqual(found, wanted, `call ${step}, ${reaches ? 'after' : 'before'} it`);
     }
   }

@@ -20,17 +20,19 @@ async function startProcess(t: TestContext, prefix: string, more: object = {}) {
 
 test('an operation whose process is killed twice goes on under its name, and counts each letter once', async (t) => {
   const { queue, operations, prefix } = await bed.scene(t, 300);
-  const request = { kind: 'dead.replay', queue: 'mail', choice: 'all', perSecond: 100 } as const;
+  // So slowly that it is still at work when it is killed, however late that is noticed.
+  const request = { kind: 'dead.replay', queue: 'mail', choice: 'all', perSecond: 40 } as const;
   const id = await operations.start(request);
   const moved = async () => (await operations.get(id))!.progress.moved;
-  for (const until of [20, 120]) {
+  for (const until of [20, 60]) {
     const child = await startProcess(t, prefix);
     await eventually(async () => (await moved()) >= until);
     const died = once(child, 'exit');
     child.kill('SIGKILL');
     await died;
     assert.equal((await operations.get(id))!.state, 'running');
-    assert.equal((await queue.counts()).waiting, await moved(), 'what was moved is what is counted');
+    // Its last call may have come to Redis behind its death; then there is one batch more of both.
+    await eventually(async () => (await queue.counts()).waiting === (await moved()));
   }
   await startProcess(t, prefix);
   await eventually(async () => (await operations.get(id))!.state === 'done');

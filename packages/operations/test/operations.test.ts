@@ -11,7 +11,7 @@ const bed = useRedis();
 test('an operation replays what was chosen, tells how far it is, and ends', async (t) => {
   const { queue, operations, prefix } = await bed.scene(t, 60);
   const request: OperationRequest = {
-    ...{ kind: 'dead.replay', queue: 'mail', choice: { text: 'disk' }, perSecond: 30, by: 'ada' },
+    ...{ kind: 'dead.replay', queue: 'mail', choice: { text: 'disk' }, perSecond: 6, by: 'ada' },
   };
   const preview = await operations.preview(request, 3);
   assert.deepEqual([preview.total, preview.sample.length], [30, 3]);

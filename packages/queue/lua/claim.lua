@@ -278,7 +278,11 @@ end
 if redis.call('LLEN', inbox) > 0 then flags = flags + 1 end
 local oldest = redis.call('ZRANGE', sessions, 0, 0, 'WITHSCORES')
 if (oldest[2] and tonumber(oldest[2]) < now) or redis.call('EXISTS', rescuing) == 1 then flags = flags + 2 end
-if oldest[2] and tonumber(oldest[2]) >= now then earlier(tonumber(oldest[2]) + 10) end
+-- Beside one that is over the next may end soon: whoever comes for the first must also come for that.
+if oldest[2] and tonumber(oldest[2]) < now then
+  oldest = redis.call('ZRANGE', sessions, now, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+end
+if oldest[2] then earlier(tonumber(oldest[2]) + 10) end
 if redis.call('EXISTS', chained) == 1 then flags = flags + 128 end
 local tick = redis.call('ZRANGE', ticks, 0, 0, 'WITHSCORES')[2]
 if tick then

@@ -190,6 +190,7 @@ export class Claimer {
           continue;
         }
         failPoint('open.opened');
+        if (this.#closing) return beat.stop();
         beat.begin();
         this.partition.clock.observe(now);
         this.session = session;
@@ -214,6 +215,8 @@ export class Claimer {
       } catch (error) {
         beat.stop();
         if (!isSluiceError(error) || !error.retryable) throw error;
+        // Who is about to go needs no session; one who waited for it would stay as long as Redis is away.
+        if (this.#worker.isStopping) return;
         this.#worker.degraded(error, this);
       }
     }

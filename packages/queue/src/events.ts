@@ -104,8 +104,9 @@ export async function readEventsOf(queue: AnyQueue, id: string): Promise<JobEven
       break;
     }
   }
-  found.events.sort((a, b) => a.atMs - b.atMs);
-  return found;
+  // They were read newest first. Several may share a millisecond, and the stream knows which of them came first: so they are turned
+  // round before they are sorted, which keeps the order of equals.
+  return { ...found, events: found.events.toReversed().toSorted((a, b) => a.atMs - b.atMs) };
 }
 
 type Entry = [id: Buffer, fields: Buffer[]];

@@ -409,6 +409,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     if (isQuietAlready) this.emit('drained');
   }
 
+  /** @internal */
+  get isStopping(): boolean {
+    return this.#state !== 'running';
+  }
+
   async #start(): Promise<void> {
     if (this.#state !== 'new') return;
     this.#state = 'running';
@@ -432,6 +437,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     this.#claimers = this.queue.partitions.map((partition) => new Claimer(this, partition));
     this.#stopTicking = everyTick(() => this.#tick());
     await Promise.all(this.#claimers.map((claimer) => claimer.open()));
+    if (this.isStopping) return;
     this.recovered(this);
     this.emit('started');
   }
@@ -440,8 +446,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     if (this.#state === 'new') this.#state = 'stopped';
     if (this.#state !== 'running') return;
     this.#state = 'stopping';
-    await this.#starting?.catch(() => {});
-    await Promise.race([this.idle(), new Promise((resolve) => setTimeout(resolve, drainMs).unref())]);
+    const deadline = new Promise<void>((resolve) => setTimeout(resolve, drainMs).unref());
+    await Promise.race([this.#starting?.catch(() => {}), deadline]);
+    await Promise.race([this.idle(), deadline]);
     failPoint('stop.drained');
     for (const run of [...this.#runs]) {
       run.job.abort(queueErrors.CLOSED({ what: `worker ${this.name}` }));

@@ -528,7 +528,7 @@ test('a worker that finishes a plain job tells those who began to wait meanwhile
   queue.work((job) => (job.data === 'slow' ? finished : undefined));
   const slow = await queue.add('slow');
   await waitUntil('it runs', async () => (await stateOf(queue, slow.id)) === 'active');
-  const next = await queue.add('next', { after: [slow] });
+  const next = await queue.add('next', { after: [slow], keepResultMs: 60_000 });
   finish();
   await queue.result(next.id, { timeoutMs: 5_000 });
 });

@@ -73,7 +73,7 @@ export async function runCycle({ producer, worker, operator }: Parts): Promise<v
   await waitUntil('it has run', () => seen.items.includes('well'));
 
   // Chained and scheduled.
-  const first = await producer.add('first', { delayMs: 50 });
+  const first = await producer.add('first', { delayMs: 50, ...kept });
   const after = await producer.add('after', { after: [first], ...kept });
   assert.equal(await producer.result(after.id), 'after done');
   await createChain([

@@ -107,6 +107,8 @@ test('a group at its limit blocks nobody else and uses its limit fully', async (
   const most = new Map<string, number>();
   const full = new Gathering<number>();
   const done = new Gathering<string>();
+  let begin = () => {};
+  const begun = new Promise<void>((resolve) => (begin = resolve));
   await queue
     .work(
       async (job) => {
@@ -114,14 +116,17 @@ test('a group at its limit blocks nobody else and uses its limit fully', async (
         running.set(job.data, count);
         most.set(job.data, Math.max(most.get(job.data) ?? 0, count));
         if (job.data === 'large' && count === 3) full.push(done.items.length);
-        await sleep(10);
+        await begun;
+        await sleep(50);
         running.set(job.data, running.get(job.data)! - 1);
         done.push(job.data);
       },
       { concurrency: 30 },
     )
     .start();
+  // Nobody ends before all are there: a late add is not to be taken for one that had to wait.
   await queue.addMany(Array.from({ length: 30 }, () => ({ data: 'plain' })));
+  begin();
   await done.reach(110);
   assert.deepEqual([most.get('large'), most.get('other')], [3, 3]);
   const lastOfOthers = Math.max(done.items.lastIndexOf('other'), done.items.lastIndexOf('plain'));
@@ -235,14 +240,15 @@ test('limits can be changed and removed while jobs run', async (t) => {
   queue.work(
     async () => {
       most = Math.max(most, ++running);
-      await sleep(10);
+      // Long beside the way to Redis and back, or the next would come when its neighbours have ended, and the limit not be seen.
+      await sleep(50);
       running--;
       done.push(1);
     },
     { concurrency: 20 },
   );
   const mostOfNext = async (count: number): Promise<number> => {
-    await sleep(100); // those that started under the old limit end
+    await sleep(200); // those that started under the old limit end
     most = 0;
     await done.reach(done.items.length + count);
     return most;

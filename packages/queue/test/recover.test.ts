@@ -26,6 +26,21 @@ test('the jobs of live workers are never touched, however long they run', async 
   assert.equal(runs, 1);
 });
 
+test('of two workers that die together also the second is looked after when its lease is over', async (t) => {
+  const queue = bed.queue<number>(t);
+  await queue.ready();
+  const { keys, link } = queue.partitions[0]!;
+  const [seconds] = (await link.call('TIME', [])) as Buffer[];
+  const nowMs = Number(seconds) * 1_000;
+  // The first kept watch for all; nobody else has a reason to look before their own leases are over.
+  await link.call('HSET', [keys.cfg, 'watch', 'first']);
+  await link.call('ZADD', [keys.sessions, nowMs - 10, 'first', nowMs + 2_000, 'second']);
+  await queue.work(() => {}, { leaseMs: 30_000 }).start();
+  const isThere = async (session: string) => (await link.call('ZSCORE', [keys.sessions, session])) !== null;
+  await eventually(async () => !(await isThere('first')));
+  await eventually(async () => !(await isThere('second')), 2_000 + 4_000);
+});
+
 test('a worker whose event loop is busy for longer than its lease keeps its job', async (t) => {
   const queue = bed.queue<number>(t);
   const { heard } = await startWorker(t, bed, queue.name, 'block', { blockMs: leaseMs * 3 });

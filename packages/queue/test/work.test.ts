@@ -160,7 +160,7 @@ test('progress and log lines are readable while the job runs, and bounded', asyn
     for (let i = 0; i < 1_050; i++) await job.log(`line ${i}`);
     await gate;
   });
-  await eventually(async () => (await queue.job(id))?.logs.at(-1) === 'line 1049');
+  await eventually(async () => (await queue.job(id))?.logs.at(-1) === 'line 1049', 60_000);
   const view = await queue.job(id);
   assert.deepEqual(view!.progress, { page: 3, of: 10 });
   assert.equal(view!.logs.length, 1_000);
@@ -239,7 +239,8 @@ test('a busy queue stops at once when it is paused', async (t) => {
   queue.work(() => void count++, { concurrency: 10 });
   await eventually(() => count > 100);
   await queue.pause();
-  await sleep(100);
+  // What was claimed before may still be on its way.
+  await eventually(async () => (await queue.counts()).active === 0);
   const stopped = count;
   await sleep(200);
   assert.equal(count, stopped);
@@ -250,15 +251,19 @@ test('stop lets running handlers end, and unstarted jobs stay for others', async
   const queue = bed.queue<number>(t);
   await queue.addMany(Array.from({ length: 20 }, (_, data) => ({ data })));
   const done = new Gathering<number>();
+  let finish = () => {};
+  const finished = new Promise<void>((resolve) => (finish = resolve));
   const worker = queue.work(
     async (job) => {
-      await sleep(200);
+      await finished;
       done.push(job.data);
     },
     { concurrency: 5 },
   );
   await eventually(() => worker.running === 5);
-  await worker.stop();
+  const stopping = worker.stop();
+  finish();
+  await stopping;
   assert.equal(done.items.length, 5);
   const counts = await queue.counts();
   assert.deepEqual([counts.waiting, counts.active, counts.workers], [15, 0, 0]);

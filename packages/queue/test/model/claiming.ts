@@ -381,7 +381,8 @@ export class Claiming extends State {
     const deadlines = this.liveSessions.map(({ at }) => at.ms);
     const oldest = Math.min(...deadlines);
     if (oldest < nowMs || deadlines.length < this.sessions.size) look.flags |= says.rescue;
-    if (oldest >= nowMs) look.earlier(oldest + expiryMs);
+    const next = Math.min(...deadlines.filter((deadline) => deadline >= nowMs));
+    if (next !== Infinity) look.earlier(next + expiryMs);
     if (this.chained.length > 0) look.flags |= says.notices;
     const tick = Math.min(...this.ticks.values());
     if (tick <= nowMs) look.flags |= says.ticks;
