@@ -16,8 +16,9 @@ const redisKeys =
   /:(jobs|inbox|wait:\d+|delayed|blocked|dead|dead-info|schedules|cfg|groups|chains|queues)$|:state:[^:]+$/;
 /** Queues with workers: jobs become due, are retried and end whenever their time comes. Only the rules of these are compared. */
 const workedOn = /\{(sluice\.webhooks|sluice\.operations|uploads|default|letters):/;
-const quietMs = 1_500;
-const mostLooks = 40;
+/** Longer than the first tries again of a job take. */
+const quietMs = 3_500;
+const mostLooks = 20;
 
 /** Waits until nothing moves any more, as far as it ever comes to rest. */
 export async function settled(stage: Stage): Promise<State> {

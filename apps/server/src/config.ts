@@ -135,6 +135,11 @@ const LARGEST_RATE = 1_000_000;
 const LONGEST_WEBHOOK_MS = 120_000;
 const LONGEST_RECORD_MS = 3_650 * DAY_MS;
 
+/** Node 20 will do for this server. What later versions of the AWS SDK want is no news for whoever runs it. */
+export function keepSdkQuiet(env: NodeJS.ProcessEnv = process.env): void {
+  env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
+}
+
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return {
     redisUrl: redisUrl(env, 'SLUICE_REDIS_URL'),

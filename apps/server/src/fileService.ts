@@ -30,7 +30,7 @@ import { startAccess } from './accessService.js';
 import { startAlerts } from './alertService.js';
 import { openControlRoom } from './controlRoom.js';
 import type { Door } from './door.js';
-import { FIRST_DRIVE, type Config, type S3Config } from './config.js';
+import { FIRST_DRIVE, keepSdkQuiet, type Config, type S3Config } from './config.js';
 import { serverErrors } from './errors.js';
 import type { MetricsSource, ReadyCheck } from './http.js';
 import { figure } from './metrics.js';
@@ -262,6 +262,7 @@ class Stores {
 
 function s3Store(s3: S3Config, bucket: string): ObjectStore {
   const { endpoint, region, accessKeyId, secretAccessKey, pathStyle, equalParts, maxParts, idleMs } = s3;
+  keepSdkQuiet();
   return new S3Store({
     bucket,
     region,

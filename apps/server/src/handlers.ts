@@ -58,7 +58,7 @@ async function load(file: string): Promise<Map<string, Handler<unknown, unknown>
 
 function demonstration(logger: Logger): Handler<unknown, unknown> {
   return (job) => {
-    const data = job.payload.toString().slice(0, SHOWN_CHARACTERS);
+    const data = JSON.stringify(job.data).slice(0, SHOWN_CHARACTERS);
     logger.info({ queue: job.queue, job: job.id, data }, 'a job was done by the demonstration');
   };
 }

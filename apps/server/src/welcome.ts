@@ -27,7 +27,7 @@ export function welcome(
   const does = config.handlersFile ?? 'a demonstration that logs each job; set SLUICE_HANDLERS to your own';
   const example = work[0] && addCommand(config, redisUrl, work[0].name);
   return [
-    `Sluice runs at ${httpUrl} (health: /healthz /readyz, metrics: /metrics)`,
+    `Sluice runs at ${httpUrl} (${config.roles.has('api') ? 'dashboard: /, all routes: /docs, ' : ''}health: /healthz /readyz, metrics: /metrics)`,
     `Redis: ${isOurs ? `${redisUrl}, data in ${config.dataDir}` : describeTarget(parseTarget(redisUrl))}`,
     ...(chunksRedisUrl !== undefined && config.chunksRedisUrl === undefined
       ? [`Chunks: ${chunksRedisUrl}, at most ${Math.round(config.uploadBudgetBytes / MEBIBYTE)} MiB`]

@@ -9,6 +9,7 @@ import { startPostgres, waitUntil } from '@sluice/testbed';
 import { newDataDir, startServer, type ServerProcess } from './serverProcess.js';
 
 const ALL = { SLUICE_ROLES: 'api,uploads,relay' };
+const PATIENCE = { timeoutMs: 60_000 };
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look into whatever comes back
 type Loose = any;
 type Headers = Record<string, string>;
@@ -81,6 +82,7 @@ test('a key that was revoked in one process opens nothing in another a moment la
   await waitUntil(
     'the other one knows it',
     async () => (await call(two, 'GET', '/v1/drives', as(key))).status === 200,
+    PATIENCE,
   );
   const session = await call(two, 'POST', '/v1/session', {}, { key });
   const cookie = session.headers.get('set-cookie')!.split(';')[0]!;
@@ -176,7 +178,7 @@ test('no secret that is sent to the server, or configured, is in its log', async
   ];
   for (const [method, path, headers, body] of attempts) await call(server, method, path, headers, body);
   await call(server, 'GET', '/v1/drives', { ...root, 'X-Request-Id': 'the-last-one' });
-  await waitUntil('the log has the last request', () => server.output().includes('the-last-one'));
+  await waitUntil('the log has the last request', () => server.output().includes('the-last-one'), PATIENCE);
   await server.end('SIGTERM');
   const log = server.output();
   assert.match(log, /"action":"key.rotate"/);

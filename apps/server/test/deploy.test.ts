@@ -105,10 +105,14 @@ test('every metric and label in the dashboard and the rules is exported by a run
   await fetch(`${server.url}/v1/files/main/a`, { method: 'PUT', body: 'a' });
   await fetch(`${server.url}/v1/files/main/a`);
   let text = '';
-  await waitUntil('the metrics are complete', async () => {
-    text = await (await fetch(`${server.url}/metrics`)).text();
-    return text.includes('sluice_queue_jobs{') && text.includes('sluice_outbox_waiting ');
-  });
+  await waitUntil(
+    'the metrics are complete',
+    async () => {
+      text = await (await fetch(`${server.url}/metrics`)).text();
+      return text.includes('sluice_queue_jobs{') && text.includes('sluice_outbox_waiting ');
+    },
+    { timeoutMs: 60_000 },
+  );
   await server.end('SIGTERM');
   const types = new Map([...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name, type]) => [name!, type!]));
   const labelsOf = (name: string): Set<string> => {

@@ -52,7 +52,9 @@ const PLAIN = new Set(
   `limit last recursive state step from to size chunkSize contentType sha256 metadata ifExists expiresInS
    disposition maxBytes types role graceS verificationResult score decision maxActive rate perGroup events data delayMs priority attempts
    timeoutMs keepResultMs perSecond dryRun drain when missed startMs endMs url topics active Content-Digest
-   Content-Range Repr-Digest If-None-Match Range X-Sluice-Meta-<name> X-Service-Key equals`.split(/\s+/),
+   Content-Range Repr-Digest If-None-Match If-Modified-Since If-Unmodified-Since Range X-Sluice-Meta-<name> X-Service-Key equals`.split(
+    /\s+/,
+  ),
 );
 const BYTES = 'bytes';
 

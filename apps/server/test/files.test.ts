@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, request as forward } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -12,9 +15,11 @@ import { startPostgres, startVersitygw, versitygwProblem, waitUntil } from '@slu
 import { newDataDir, processesIn, startServer } from './serverProcess.js';
 
 const ALL = { SLUICE_ROLES: 'queues,api,uploads,relay' };
+const PATIENCE = { timeoutMs: 60_000 };
 
 test('the line that the server prints uploads a file, and it is served', async () => {
   const server = await startServer(newDataDir(), ALL);
+  assert.match(server.output(), /^Sluice runs at \S+ \(dashboard: \/, all routes: \/docs, /m);
   const command = /^Upload a file: (.+)$/m.exec(server.output())![1]!;
   const folder = newDataDir();
   writeFileSync(join(folder, 'README.md'), 'Hello, Sluice!\n');
@@ -45,10 +50,14 @@ test('what was read often comes from the cache, and a change is seen at once by 
     return { loaded: count('load'), copied: count('process') + count('redis') };
   };
   // A Redis that takes long to answer is not waited for, and on a busy machine everything may take long.
-  await waitUntil('a copy was read', async () => {
-    assert.equal(await read(server.url), 'first');
-    return (await reads()).copied > 0;
-  });
+  await waitUntil(
+    'a copy was read',
+    async () => {
+      assert.equal(await read(server.url), 'first');
+      return (await reads()).copied > 0;
+    },
+    PATIENCE,
+  );
   assert.ok((await reads()).loaded > 0);
   await put(server.url, 'a.txt', 'second');
   assert.equal(await read(server.url), 'second');
@@ -68,11 +77,15 @@ test('what was read often comes from the cache, and a change is seen at once by 
   const link = new RedisLink(redisUrl);
   const last = (await readEvents({ redis: link, limit: 1_000 })).length;
   assert.ok(last > 0);
-  await waitUntil('the follower has come to the end', async () => {
-    const cursor = (await link.call('GET', ['sluice:{events}:cursor:cache'])) as Buffer | null;
-    const left = await readEvents({ redis: link, after: String(cursor ?? '0') });
-    return left.length === 0;
-  });
+  await waitUntil(
+    'the follower has come to the end',
+    async () => {
+      const cursor = (await link.call('GET', ['sluice:{events}:cursor:cache'])) as Buffer | null;
+      const left = await readEvents({ redis: link, after: String(cursor ?? '0') });
+      return left.length === 0;
+    },
+    PATIENCE,
+  );
   link.close();
   assert.equal(await server.end('SIGTERM'), 0);
   assert.deepEqual(await processesIn(join(dataDir, 'cache')), []);
@@ -98,11 +111,15 @@ test('a restart finds the files, and an upload that was under way goes on', asyn
   // What was buffered may have been lost with the chunks Redis; then it is asked for again.
   for (const number of [0, 1]) await send(second.url, id, number);
   assert.ok(missing.length > 0);
-  await waitUntil('the upload is complete', async () => {
-    const { state } = (await (await fetch(`${second.url}/v1/uploads/${id}`)).json()) as { state: string };
-    if (state === 'UPLOADING') for (const number of [0, 1]) await send(second.url, id, number);
-    return state === 'COMPLETED';
-  });
+  await waitUntil(
+    'the upload is complete',
+    async () => {
+      const { state } = (await (await fetch(`${second.url}/v1/uploads/${id}`)).json()) as { state: string };
+      if (state === 'UPLOADING') for (const number of [0, 1]) await send(second.url, id, number);
+      return state === 'COMPLETED';
+    },
+    PATIENCE,
+  );
   const bytes = Buffer.from(await (await fetch(`${second.url}/v1/files/main/half.bin`)).arrayBuffer());
   assert.deepEqual(bytes, Buffer.concat([Buffer.alloc(100, 0), Buffer.alloc(100, 1)]));
   assert.equal(await second.end('SIGTERM'), 0);
@@ -117,11 +134,16 @@ test('what happens to files is announced in a Redis stream', async () => {
   await fetch(`${server.url}/v1/files/main/a.txt`, { method: 'DELETE' });
   const link = new RedisLink(server.redisUrl);
   const topics: string[] = [];
-  await waitUntil('the events are there', async () => {
-    topics.length = 0;
-    for (const { topic } of await readEvents({ redis: link })) topics.push(topic.replace('repository.', ''));
-    return topics.length >= 8;
-  });
+  await waitUntil(
+    'the events are there',
+    async () => {
+      topics.length = 0;
+      for (const { topic } of await readEvents({ redis: link }))
+        topics.push(topic.replace('repository.', ''));
+      return topics.length >= 8;
+    },
+    PATIENCE,
+  );
   link.close();
   const upload = ['uploads.initiated', 'uploads.completed'];
   assert.deepEqual(topics, [
@@ -174,7 +196,7 @@ test('hooks from a file say what is accepted, and hear what was completed; a fil
   await put(server.url, 'a.txt', 'text');
   const told = (): string =>
     existsSync(join(folder, 'told.txt')) ? readFileSync(join(folder, 'told.txt'), 'utf8') : '';
-  await waitUntil('the owner was told', () => told() === 'a.txt 4\n');
+  await waitUntil('the owner was told', () => told() === 'a.txt 4\n', PATIENCE);
   await server.end('SIGTERM');
   writeFileSync(hooks, 'export const other = 1;');
   const failure = await startServer(newDataDir(), { ...ALL, SLUICE_UPLOAD_HOOKS: hooks }).catch(
@@ -235,7 +257,39 @@ test('files go to S3 and records to a PostgreSQL of the user', async (t) => {
     !readdirSync(dataDir).some((name) => name === 'postgres' && statSync(join(dataDir, name)).isDirectory()),
   );
   await server.end('SIGTERM');
+  assert.doesNotMatch(server.output(), /Warning/);
   await Promise.all([gateway.stop(), postgres.stop()]);
+});
+
+test('files go to an S3 server that does not know CRC-64/NVME, from the first one on', async (t) => {
+  const problem = versitygwProblem();
+  if (problem !== undefined) return t.skip(problem);
+  const gateway = await startVersitygw();
+  t.after(() => gateway.stop());
+  const old = createServer((request, response) => {
+    const { method, url, headers } = request;
+    if (JSON.stringify(headers).toLowerCase().includes('crc64nvme'))
+      return void request.resume().once('end', () => response.writeHead(501).end());
+    const to = { port: gateway.port, host: '127.0.0.1', method, path: url, headers };
+    const onward = forward(to, (reply) => reply.pipe(response.writeHead(reply.statusCode!, reply.headers)));
+    request.pipe(onward);
+  }).listen(0, '127.0.0.1');
+  t.after(() => old.close().closeAllConnections());
+  await once(old, 'listening');
+  const server = await startServer(newDataDir(), {
+    ...ALL,
+    SLUICE_S3_BUCKET: gateway.bucket,
+    SLUICE_S3_ENDPOINT: `http://127.0.0.1:${(old.address() as AddressInfo).port}`,
+    SLUICE_S3_ACCESS_KEY_ID: gateway.accessKey,
+    SLUICE_S3_SECRET_ACCESS_KEY: gateway.secretKey,
+  });
+  t.after(() => server.end('SIGTERM'));
+  for (const bytes of [2_000_000, 20_000_000, 5].map((size) => Buffer.alloc(size, 'sluice'))) {
+    const file = `${server.url}/v1/files/main/${bytes.length}`;
+    const reply = await fetch(file, { method: 'PUT', body: bytes });
+    assert.equal(reply.status, 201, await reply.clone().text());
+    assert.ok(Buffer.from(await (await fetch(file)).arrayBuffer()).equals(bytes));
+  }
 });
 
 async function put(url: string, name: string, text: string): Promise<void> {

@@ -11,6 +11,7 @@ import { spawnOwned, startRedis, waitUntil } from '@sluice/testbed';
 import { MAIN, newDataDir, processesIn, startServer, START_TIMEOUT_MS } from './serverProcess.js';
 
 const HANDLERS = fileURLToPath(new URL('./handlers.js', import.meta.url));
+const PATIENCE = { timeoutMs: START_TIMEOUT_MS };
 
 async function get(url: string, path: string): Promise<{ status: number; body: string }> {
   const response = await fetch(url + path);
@@ -120,12 +121,17 @@ test('a Redis that dies is started again on the same port', async () => {
   const server = await startServer(dataDir);
   const [pid] = await processesIn(join(dataDir, 'redis'));
   process.kill(pid!, 'SIGKILL');
-  await waitUntil('another Redis runs', async () => {
-    const [now] = await processesIn(join(dataDir, 'redis'));
-    return now !== undefined && now !== pid;
-  });
+  await waitUntil(
+    'another Redis runs',
+    async () => {
+      const [now] = await processesIn(join(dataDir, 'redis'));
+      return now !== undefined && now !== pid;
+    },
+    PATIENCE,
+  );
   assert.equal(await ask(server.redisUrl, 'PING'), 'PONG');
-  await waitUntil('it is ready again', async () => (await get(server.url, '/readyz')).status === 200);
+  const isReady = async (): Promise<boolean> => (await get(server.url, '/readyz')).status === 200;
+  await waitUntil('it is ready again', isReady, PATIENCE);
   assert.equal(await server.end('SIGINT'), 0);
   assert.deepEqual(await processesIn(join(dataDir, 'redis')), []);
 });

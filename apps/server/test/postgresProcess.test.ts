@@ -90,7 +90,8 @@ test('one that dies is started again on the same port with its data', async () =
   const pid = postgres.pid!;
   await remember(postgres.url, 'kept');
   process.kill(pid, 'SIGKILL');
-  await waitUntil('another one runs', () => postgres.pid !== undefined && postgres.pid !== pid);
+  const isAnother = (): boolean => postgres.pid !== undefined && postgres.pid !== pid;
+  await waitUntil('another one runs', isAnother, { timeoutMs: 60_000 });
   assert.deepEqual(await remembered(postgres.url), ['kept']);
   await postgres.stop(STOP_MS);
   assert.equal(postgres.pid, undefined);

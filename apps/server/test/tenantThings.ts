@@ -72,7 +72,7 @@ export async function furnish(furnishing: Furnishing): Promise<Things> {
   const schedule = `${mark}-schedule`;
   await askRoot('PUT', `/v1/queues/mail/schedules/${schedule}`, { when: NEVER, data: mark });
   const { items: workers } = await askRoot('GET', '/v1/workers?queue=mail');
-  const [event] = await toldOf(ask, [file.nodeId, other.nodeId, ended]);
+  const [event] = await toldOf(furnishing, [file.nodeId, other.nodeId, ended]);
   const { fingerprint } = (await ask('GET', `/v1/queues/mail/dead/${jobs.dead}`)) as { fingerprint: string };
   const { items: keys } = await ask('GET', '/v1/keys');
   const owned = JSON.stringify({ tenant, id: file.nodeId });
@@ -214,10 +214,11 @@ async function discardOne(ask: Ask, id: string): Promise<string> {
   return started.id as string;
 }
 
-/** Events of all of them, once they are published. */
-async function toldOf(ask: Ask, ids: string[]): Promise<Loose[]> {
+/** Events of all of them, once everything is published: an upload that ended has one more than that of its beginning. */
+async function toldOf({ ask, askRoot }: Furnishing, ids: string[]): Promise<Loose[]> {
   let items: Loose[] = [];
   const areTold = async (): Promise<boolean> => {
+    if ((await askRoot('GET', '/v1/events/outbox')).waiting > 0) return false;
     ({ items } = await ask('GET', '/v1/events?limit=500'));
     return ids.every((id) => items.some((event) => JSON.stringify(event).includes(id)));
   };

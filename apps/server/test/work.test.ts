@@ -1,7 +1,7 @@
 /** The server as a worker host: jobs come in, handlers run, a stop drains, a crash loses nothing. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +13,7 @@ import { newDataDir, startServer } from './serverProcess.js';
 
 const HANDLERS = fileURLToPath(new URL('./handlers.js', import.meta.url));
 const LEASE_MS = 1_000;
+const PATIENCE = { timeoutMs: 60_000 };
 
 /** A folder, the settings for handlers that write to a file in it, and a way to give them errands. */
 function postOffice() {
@@ -31,9 +32,8 @@ function postOffice() {
 test('the line that it prints adds a job when pasted, and the demonstration does it', async () => {
   const server = await startServer(newDataDir());
   await promisify(execFile)('sh', ['-c', server.addCommand]);
-  await waitUntil('the job was logged', () =>
-    server.output().includes('a job was done by the demonstration'),
-  );
+  const done = /"data":"{\\"hello\\":\\"world\\"}","msg":"a job was done by the demonstration"/;
+  await waitUntil('the job was logged', () => done.test(server.output()), PATIENCE);
   assert.match(server.output(), /"queue":"default".*hello.*world/);
   await server.end('SIGTERM');
 });
@@ -48,9 +48,8 @@ test('with a given Redis the line leads there, and no password is printed', asyn
   await promisify(execFile)('sh', ['-c', server.addCommand], {
     env: { ...process.env, SLUICE_REDIS_URL: url },
   });
-  await waitUntil('the job was logged', () =>
-    server.output().includes('a job was done by the demonstration'),
-  );
+  const isLogged = (): boolean => server.output().includes('a job was done by the demonstration');
+  await waitUntil('the job was logged', isLogged, PATIENCE);
   await server.end('SIGTERM');
   await redis.stop();
 });
@@ -62,7 +61,7 @@ test('each queue has its handler and runs as many jobs at once as it is told', a
   const three = ['a', 'b', 'c'].map((text) => ({ text, takesMs: 100 }));
   await give(server.redisUrl, 'letters', three);
   await give(server.redisUrl, 'parcels', three);
-  await waitUntil('all are done', () => written().length === 12);
+  await waitUntil('all are done', () => written().length === 12, PATIENCE);
   for (const [queue, most] of [
     ['letters', 1],
     ['parcels', 2],
@@ -85,13 +84,14 @@ test('without SLUICE_QUEUES it works on every queue that has a handler', async (
 test('after kill -9 of the server the next one runs the jobs that waited and the one that was running', async () => {
   const { dataDir, env, give, written } = postOffice();
   const first = await startServer(dataDir, { ...env, SLUICE_QUEUES: 'letters:1' });
-  await give(first.redisUrl, 'letters', [{ text: 'a', takesMs: 2_000 }, { text: 'b' }, { text: 'c' }]);
-  await waitUntil('the first one runs', () => written().length === 1);
+  const endless = { text: 'a', takesMs: 3_600_000, againMs: 0 };
+  await give(first.redisUrl, 'letters', [endless, { text: 'b' }, { text: 'c' }]);
+  await waitUntil('the first one runs', () => written().length === 1, PATIENCE);
   await first.end('SIGKILL');
   assert.deepEqual(written(), ['letters begins a']);
   const second = await startServer(dataDir, { ...env, SLUICE_QUEUES: 'letters:1' });
   const allDone = () => ['a', 'b', 'c'].every((text) => written().includes(`letters ends ${text}`));
-  await waitUntil('all are done', allDone, { timeoutMs: 20_000 });
+  await waitUntil('all are done', allDone, PATIENCE);
   assert.equal(written().filter((line) => line === 'letters ends a').length, 1);
   await second.end('SIGTERM');
 });
@@ -99,17 +99,19 @@ test('after kill -9 of the server the next one runs the jobs that waited and the
 test('a stop lets the running job end and leaves the others for the next start', async () => {
   const { dataDir, env, give, written } = postOffice();
   const first = await startServer(dataDir, { ...env, SLUICE_QUEUES: 'letters:1' });
-  await give(first.redisUrl, 'letters', [{ text: 'a', takesMs: 3_000 }, { text: 'b' }]);
-  await waitUntil('the first one runs', () => written().length === 1);
+  const until = join(dataDir, 'enough');
+  await give(first.redisUrl, 'letters', [{ text: 'a', until }, { text: 'b' }]);
+  await waitUntil('the first one runs', () => written().length === 1, PATIENCE);
   const ended = first.end('SIGTERM');
   await waitUntil('it says that it is stopping', async () => {
     const { status, workers } = (await (await fetch(`${first.url}/readyz`)).json()) as Record<string, string>;
     return status === 'unready' && workers === 'stopping';
   });
+  writeFileSync(until, '');
   assert.equal(await ended, 0);
   assert.deepEqual(written(), ['letters begins a', 'letters ends a']);
   const second = await startServer(dataDir, { ...env, SLUICE_QUEUES: 'letters:1' });
-  await waitUntil('the other is done', () => written().includes('letters ends b'));
+  await waitUntil('the other is done', () => written().includes('letters ends b'), PATIENCE);
   await second.end('SIGTERM');
 });
 
@@ -118,12 +120,12 @@ test('a job that outlasts the deadline of a stop goes back at once and runs afte
   const impatient = { ...env, SLUICE_STOP_DEADLINE_MS: '1000' };
   const first = await startServer(dataDir, impatient);
   await give(first.redisUrl, 'letters', [{ text: 'a', takesMs: 20_000, againMs: 0 }]);
-  await waitUntil('it runs', () => written().length === 1);
+  await waitUntil('it runs', () => written().length === 1, PATIENCE);
   const began = performance.now();
   assert.equal(await first.end('SIGTERM'), 0);
   assert.ok(performance.now() - began < 10_000);
   const second = await startServer(dataDir, env);
-  await waitUntil('it is done', () => written().includes('letters ends a'));
+  await waitUntil('it is done', () => written().includes('letters ends a'), PATIENCE);
   assert.deepEqual(written(), ['letters begins a', 'letters begins a', 'letters ends a']);
   await second.end('SIGTERM');
 });
@@ -161,8 +163,8 @@ test('metrics show the queues, and an outage of Redis is a figure, not an error'
     SLUICE_QUEUES: 'letters:1',
   });
   const metrics = async () => (await fetch(`${server.url}/metrics`)).text();
-  await give(redis.url, 'letters', [{ text: 'a', takesMs: 10_000 }, { text: 'b' }, { text: 'c' }]);
-  await waitUntil('one runs', () => written().length === 1);
+  await give(redis.url, 'letters', [{ text: 'a', takesMs: 3_600_000 }, { text: 'b' }, { text: 'c' }]);
+  await waitUntil('one runs', () => written().length === 1, PATIENCE);
   const text = await metrics();
   assert.match(text, /^sluice_queue_jobs\{queue="letters",state="waiting"\} 2$/m);
   assert.match(text, /^sluice_queue_jobs\{queue="letters",state="active"\} 1$/m);

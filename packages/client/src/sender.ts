@@ -8,6 +8,7 @@
  *                        WINDOW_EXCEEDED: a lower one first ◀──────┤
  *                        no answer: ask whether it arrived ◀───────┤
  *                        429: fewer lanes, then again ◀────────────┘
+ *                             no room: lower ones that were lost first
  */
 import { SluiceUploadError, uploadError } from './errors.js';
 import type { Meter } from './meter.js';
@@ -197,6 +198,7 @@ class Round {
     }
     const worthRepeating = failure.code === 'WINDOW_EXCEEDED' || failure.code === 'DIGEST_MISMATCH';
     await failed(failure, this.signal, worthRepeating);
+    if (failure.code === 'BUDGET_EXHAUSTED') await this.#deliverLower(index);
     return failure.code === 'NETWORK' && (await this.#arrived(index));
   }
 
@@ -208,6 +210,22 @@ class Round {
     if (!Number.isSafeInteger(value) || Number(value) < 0) return undefined;
     const isByte = isRange || this.cut.as === 'range';
     return isByte ? Math.floor(Number(value) / this.cut.chunkSize) : Number(value);
+  }
+
+  /**
+   * A server without room takes the lowest bytes first. It may have lost some that it had acknowledged, and then waits for them while
+   * all lanes wait for room.
+   */
+  async #deliverLower(index: number): Promise<void> {
+    const { chunkSize } = this.cut;
+    const view = await this.#look();
+    const [lowest] = view.missing;
+    if (!lowest) return;
+    for (let lower = Math.floor(lowest[0] / chunkSize); lower < index; lower++) {
+      if (!isMissing(view, lower * chunkSize, (lower + 1) * chunkSize)) continue;
+      this.#sent.delete(lower);
+      await this.#deliver(lower);
+    }
   }
 
   /** A request without an answer may have been carried out: whoever asks does not send the chunk a second time. */

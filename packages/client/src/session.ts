@@ -30,7 +30,7 @@ import type { Cut } from './sender.js';
 import type { FileSource, Source, StreamSource } from './source.js';
 
 const MAX_FRESH_STARTS = 3;
-/** A server with large parts still gets chunks that a browser can hold. */
+/** A browser can hold some of these. The server's parts are as large at most, unless they must be larger: whole ones are not buffered. */
 const MAX_CHOSEN_CHUNK_BYTES = 16 * 1024 * 1024;
 /** The plain-JavaScript digest works in pieces, so that a page stays responsive. */
 const HASH_PIECE_BYTES = 1024 * 1024;

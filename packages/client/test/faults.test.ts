@@ -142,6 +142,28 @@ test('a chunk lost inside a narrow window is sent first, although it had been ac
   assert.ok(server.chunksSeen().filter((chunk) => chunk === 1).length >= 2);
 });
 
+test('chunks lost by a server without room for higher ones are sent first, although they had been acknowledged', async (t) => {
+  for (const parallel of [1, 3]) {
+    const server = await stage(t);
+    let lost = false;
+    server.fault = ({ kind, chunk, count }) => {
+      if (kind !== 'chunk') return undefined;
+      const { pieces } = server.only;
+      if (count >= 6 && !lost) {
+        lost = true;
+        for (const gone of [0, 2]) server.lose(server.only, gone * CHUNK);
+      }
+      const isLowest = [0, 2].find((gone) => !pieces.has(gone * CHUNK)) === chunk;
+      const isWhole = pieces.has(0) && pieces.has(2 * CHUNK);
+      if (!lost || isLowest || isWhole) return undefined;
+      return { status: 429, code: 'BUDGET_EXHAUSTED', retryAfterS: 0 };
+    };
+    const bytes = bytesOf(12 * CHUNK);
+    await upload(bytes, to(server, { parallel })).done;
+    assert.deepEqual(new Uint8Array(server.content()), bytes);
+  }
+});
+
 test('429 narrows the upload to fewer chunks at once, and it widens again', async (t) => {
   const server = await stage(t);
   const seenAtOnce: number[] = [];

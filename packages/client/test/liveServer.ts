@@ -1,8 +1,9 @@
 /** A server of live updates as `GET /v1/live` is one, with a page that watches it; it can be restarted, and it can refuse. */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '@sluice/testbed';
 import { build } from 'esbuild';
 
 const BEAT_MS = 250;
@@ -63,11 +64,12 @@ export class LiveServer {
     return `http://127.0.0.1:${this.#port}/`;
   }
 
-  /** Always on the port of the first time. */
+  /** Always on the port of the first time. It is none that the kernel gives to connections, which could have it while we are away. */
   async start(): Promise<void> {
+    this.#port ||= await freePort();
     const server = createServer((request, reply) => this.#answer(request, reply));
-    await new Promise<void>((resolve) => server.listen(this.#port, '127.0.0.1', resolve));
-    this.#port = (server.address() as AddressInfo).port;
+    server.listen(this.#port, '127.0.0.1');
+    await once(server, 'listening');
     this.#server = server;
     this.#beat = setInterval(
       () => this.streams.forEach((stream) => stream.write(': still here\n\n')),

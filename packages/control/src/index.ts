@@ -5,4 +5,5 @@ export type { ControlParts } from './parts.js';
 export type { JobReply } from './jobRoutes.js';
 export { OverviewSource } from './overview.js';
 export type { Attention, Overview, OverviewParts } from './overview.js';
+export type { QueueRow } from './reserved.js';
 export type { Trace, TracedJob } from './trace.js';

@@ -5,6 +5,7 @@
 // they take at most a fiftieth of the time. In between their last answers are shown beside counts that are fresh.
 import type { DeadSummary, Overview as Sums, RetrySummary, Snapshot } from '@sluice/inspect';
 import type { ControlParts } from './parts.js';
+import { withOwner, type QueueRow } from './reserved.js';
 
 const freshMs = 2_000;
 const detailsShare = 0.02;
@@ -22,7 +23,7 @@ export interface DeadOverview {
 }
 
 export interface Overview extends Omit<Sums, 'queues'> {
-  queues: Snapshot['queues'];
+  queues: QueueRow[];
   dead: DeadOverview;
   retries: RetrySummary;
   uploads: { open: number };
@@ -81,7 +82,7 @@ export class OverviewSource {
     const summary = summariseDead(withCounts(dead, snapshot.queues));
     const overview = {
       ...sums,
-      queues: snapshot.queues,
+      queues: snapshot.queues.map(withOwner),
       dead: summary,
       retries,
       uploads: { open },

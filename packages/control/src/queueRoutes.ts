@@ -4,7 +4,7 @@ import { readRules } from '@sluice/queue';
 import type { JsonSchema, Route } from '@sluice/rest';
 import type { ControlParts } from './parts.js';
 import { given, moment, timeOf } from './query.js';
-import { restErrors } from '@sluice/rest';
+import { withOwner } from './reserved.js';
 
 const limit: JsonSchema = { anyOf: [{ type: 'integer', minimum: 1 }, { type: 'null' }] };
 const rate: JsonSchema = {
@@ -46,7 +46,7 @@ export function queueRoutes({ inspect }: ControlParts): Route[] {
       answers: '200 {items, atMs}',
       handle: async () => {
         const { atMs, queues } = await inspect.snapshot();
-        return { items: queues, atMs };
+        return { items: queues.map(withOwner), atMs };
       },
     },
     {
@@ -56,7 +56,10 @@ export function queueRoutes({ inspect }: ControlParts): Route[] {
       of: 'installation',
       summary: 'One queue, with its limits and a summary of its dead letters.',
       answers: '200 and the queue',
-      handle: ({ params }) => inspect.queue(params['queue']!),
+      handle: async ({ params }) => {
+        const found = await inspect.queue(params['queue']!);
+        return found && withOwner(found);
+      },
     },
     ...switches,
     {
@@ -111,9 +114,7 @@ export function queueRoutes({ inspect }: ControlParts): Route[] {
       answers: '200 {step, stepMs, points, complete}',
       query: { step: { enum: ['minute', 'hour'] }, from: moment, to: moment },
       handle: async ({ params, query }) => {
-        const { step = 'minute' } = query;
-        if (step !== 'minute' && step !== 'hour')
-          throw restErrors.REQUEST_INVALID({ reason: 'step must be minute or hour' });
+        const step = query['step'] === 'hour' ? 'hour' : 'minute';
         const span = given({ fromMs: timeOf(query, 'from'), toMs: timeOf(query, 'to') });
         return inspect.series({ step, ...span, ...given({ queue: params['queue'] }) });
       },

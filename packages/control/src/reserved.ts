@@ -5,6 +5,7 @@
 // What they contain can be seen like other jobs. Their dead letters are replayed and discarded as they are; a tenant's key reaches only
 // those with its own label, as everywhere.
 import { accessErrors, type Principal } from '@sluice/access';
+import type { QueueSnapshot } from '@sluice/inspect';
 import { controlErrors } from './errors.js';
 
 /** Of uploads; it has its name from before there was a prefix. */
@@ -13,6 +14,15 @@ const ownPrefix = 'sluice.';
 
 export function isReserved(queue: string): boolean {
   return queue === uploadsQueue || queue.startsWith(ownPrefix);
+}
+
+export interface QueueRow extends QueueSnapshot {
+  /** One of Sluice's own. */
+  reserved: boolean;
+}
+
+export function withOwner<Q extends QueueSnapshot>(queue: Q): Q & QueueRow {
+  return { ...queue, reserved: isReserved(queue.name) };
 }
 
 /** Before a job is added, or gets other data. */

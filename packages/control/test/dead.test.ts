@@ -104,7 +104,8 @@ test('an operation that is paced can be cancelled; what it has moved stays moved
   const room = await openRoom(t);
   const { queue } = await withLetters(room, 60);
   await queue.pause();
-  const started = await room.call('POST', '/v1/queues/mail/dead/replay', { choice: 'all', perSecond: 10 });
+  // So slowly that nobody is too late to stop it.
+  const started = await room.call('POST', '/v1/queues/mail/dead/replay', { choice: 'all', perSecond: 1 });
   await until('it has begun', async () => (await queue.dead.count()) < 60);
   await room.call('POST', `/v1/operations/${started.body.id}/cancel`);
   const operation = await finished(room, started.body.id);

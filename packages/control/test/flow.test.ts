@@ -196,8 +196,13 @@ test('the overview says what needs attention, and is the same for all who ask at
   });
   assert.ok(overview.redis.usedBytes > 0 && overview.queues.some((queue: Loose) => queue.name === 'mail'));
   assert.deepEqual([overview.dead.letters, overview.dead.topError, overview.uploads.open], [0, null, 0]);
+  // Right behind a look, so that the next one is not due between two of those who ask.
+  const { cost } = await until('another look', async () => {
+    const { body } = await room.call('GET', '/v1/overview');
+    return body.cost.looks > overview.cost.looks && body;
+  });
   const answers = await Promise.all([1, 2, 3, 4].map(() => room.call('GET', '/v1/overview')));
-  assert.equal(new Set(answers.map(({ body }) => body.cost.looks)).size, 1);
+  assert.deepEqual([...new Set(answers.map(({ body }) => body.cost.looks))], [cost.looks]);
 });
 
 interface Heard {

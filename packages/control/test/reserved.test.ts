@@ -26,6 +26,13 @@ test('nobody adds a job to a queue of our own, so that no tenant acts for anothe
   const when = { when: { everyMs: 1_000 }, data: forged };
   const set = await room.call('PUT', '/v1/queues/uploads/schedules/s', when, keys.admin);
   assert.equal(set.body.error.code, 'QUEUE_RESERVED');
+  await until('all of them are seen', async () => {
+    const { body } = await room.call('GET', '/v1/queues', undefined, keys.admin);
+    const reserved = new Map(
+      body.items.map((row: { name: string; reserved: boolean }) => [row.name, row.reserved]),
+    );
+    return reserved.get('mail') === false && reserved.get('sluice.webhooks') === true;
+  });
   assert.equal(await mail.dead.count(), 1);
 });
 

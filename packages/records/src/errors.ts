@@ -59,12 +59,15 @@ export const recordsErrors = defineErrors({
     retryable: false,
   },
   NODE_NOT_FOUND: {
-    message: (d: { node: string }) => `There is no node ${d.node}.`,
+    message: (d: { node: string; isFolder?: boolean }) =>
+      d.isFolder
+        ? `"${d.node}" is a folder, and this is for files. Folders are listed, moved and deleted as nodes.`
+        : `There is no node ${d.node}.`,
     retryable: false,
   },
   NODE_EXISTS: {
     message: (d: { path: string; node?: string }) =>
-      `There is already a node at "${d.path}". Use another path, or ask for replacement of a file.`,
+      `There is already a node at "${d.path}". Use another path, or delete what is there first; an upload may also replace a file.`,
     retryable: false,
   },
   PRECONDITION_FAILED: {

@@ -20,8 +20,7 @@ export function checkName(name: string): string {
   if (kept.includes('/')) refuse(kept, 'it contains "/"');
   if (/\p{Control}/u.test(kept)) refuse(kept, 'it contains a control character, such as NUL or a line break');
   if (/[\u2028\u2029]/.test(kept)) refuse(kept, 'it contains a line separator');
-  if (/[\u200E\u200F\u202A-\u202E\u2066-\u2069]/.test(kept))
-    refuse(kept, 'it contains a mark that changes the direction of text');
+  if (/\p{Bidi_Control}/u.test(kept)) refuse(kept, 'it contains a mark that changes the direction of text');
   const bytes = Buffer.byteLength(kept);
   if (bytes > MAX_NAME_BYTES) refuse(kept, `it has ${bytes} bytes, at most ${MAX_NAME_BYTES} are allowed`);
   return kept;
@@ -51,7 +50,7 @@ function checkSegment(name: string, index: number, all: string[]): string {
 /** The name is shown as JSON, so that the message itself carries no control character; marks are spelt out. */
 function refuse(name: string, reason: string): never {
   const shown = JSON.stringify(name.slice(0, SHOWN_CHARACTERS)).replace(
-    /[\u007F-\u009F\u200E\u200F\u2028-\u202E\u2066-\u2069]/g,
+    /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g,
     (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
   throw recordsErrors.NAME_INVALID({ name: shown, reason });

@@ -98,6 +98,13 @@ export class Nodes {
     return row && toNode(row);
   }
 
+  /** Which of these objects are files. There is no index for this question: it reads all nodes, and is for rare doubts. */
+  async objectsInUse(objectKeys: string[]): Promise<Set<string>> {
+    if (objectKeys.length === 0) return new Set();
+    const question = build.selectFrom('nodes').select('object_key').where('object_key', 'in', objectKeys);
+    return new Set((await this.database.ask('find objects in use', question)).map((row) => row.object_key!));
+  }
+
   /** What is directly in a folder, by name. */
   async list(
     tenant: string,

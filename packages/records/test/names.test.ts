@@ -27,6 +27,7 @@ test('a name that could mislead a path, a terminal or a reader is refused with t
     ['a\u2028b', /line separator/],
     ['invoice\u202Efdp.exe', /direction of text/],
     ['a\u200Eb', /direction of text/],
+    ['a\u061Cb', /direction of text/],
     ['a\u2066b', /direction of text/],
     ['a\ud800b', /surrogate/],
     ['\udc00', /surrogate/],

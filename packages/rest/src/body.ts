@@ -4,8 +4,10 @@
 //   reads: whoever is refused for a key, a size or a name has sent nothing but headers.
 // - A client that is refused while it sends gets the answer at once. Closing right away would make its system throw the
 //   answer away together with the connection; so for a moment we read what comes, and then close.
+// - A body that stops coming while it is read ends its request. The engine watches those that it reads; JSON is watched here.
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { uploadErrors } from '@sluice/upload';
 
 /** Without a byte for so long we close. A busy server may need its time to read what has long been sent. */
 const lingerMs = 5_000;
@@ -40,6 +42,23 @@ export function bodyOf({ raw }: FastifyRequest): AsyncIterable<Uint8Array> {
 export function isUnread({ raw }: FastifyRequest): boolean {
   const hasBody = raw.headers['transfer-encoding'] !== undefined || Number(raw.headers['content-length']) > 0;
   return hasBody && !raw.complete;
+}
+
+/** Nobody's limit on whole requests ends one that waits for the rest of its JSON: it would keep its connection for ever. */
+export function refuseIfSlow(request: FastifyRequest, idleMs: number): void {
+  if (!isUnread(request)) return;
+  const { raw } = request;
+  // Looked at from outside: whoever listens for bytes before the parser does takes them away from it.
+  let [bytes, sinceMs] = [raw.socket.bytesRead, performance.now()];
+  const watch = setInterval(() => {
+    if (raw.socket.bytesRead !== bytes) [bytes, sinceMs] = [raw.socket.bytesRead, performance.now()];
+    if (performance.now() - sinceMs < idleMs) return;
+    stop();
+    // As if the body itself had failed, to whoever is reading it.
+    if (raw.listenerCount('error') > 0) raw.emit('error', uploadErrors.BODY_SLOW({ idleMs }));
+  }, idleMs / 10);
+  const stop = (): void => clearInterval(watch);
+  raw.once('end', stop).once('close', stop);
 }
 
 /**

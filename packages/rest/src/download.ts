@@ -19,6 +19,23 @@ export interface ServedFile {
 const harmless =
   /^(image\/(?!svg)[^;]+|video\/[^;]+|audio\/[^;]+|text\/plain|application\/(pdf|json))\s*(;|$)/i;
 
+/** What a download understands, for whoever reads the interface. */
+export const downloadHeaders = {
+  Range: 'bytes=<first>-<last>, one range.',
+  'If-Range': 'An ETag or a date; of another file all of it is sent.',
+  'If-None-Match': 'An ETag; 304 if it is still this file.',
+  'If-Match': 'An ETag; 412 if it is another file.',
+  'If-Modified-Since': 'A date; 304 if it is not newer.',
+  'If-Unmodified-Since': 'A date; 412 if it is newer.',
+};
+
+export const dispositions = {
+  disposition: {
+    enum: ['inline', 'attachment'],
+    description: 'Whether a browser shows or keeps it; what it could run is always kept.',
+  },
+};
+
 export async function serveFile(
   store: ObjectStore,
   file: ServedFile,

@@ -4,7 +4,7 @@ import { isSluiceError } from '@sluice/base';
 import { recordsErrors, type NodeRecord } from '@sluice/records';
 import type { FastifyRequest } from 'fastify';
 import { bodyOf } from './body.js';
-import { etagsOf, quoted, serveFile } from './download.js';
+import { dispositions, downloadHeaders, etagsOf, quoted, serveFile } from './download.js';
 import { restErrors } from './errors.js';
 import { locationOf } from './location.js';
 import { nodeView } from './nodeRoutes.js';
@@ -79,7 +79,8 @@ export const fileRoutes: Route[] = [
     of: 'tenant',
     summary: 'Download a file, or a range of it, under conditions.',
     answers: '200, 206 or 304',
-    headers: { Range: 'bytes=<first>-<last>', 'If-None-Match': 'An ETag.', 'If-Range': 'An ETag or a date.' },
+    query: dispositions,
+    headers: downloadHeaders,
     handle: async (call) => {
       const { node, drive } = await fileAt(call);
       return serveFile(
@@ -158,7 +159,7 @@ async function fileAt({ principal, request, parts }: Call) {
   if (!drive) throw recordsErrors.DRIVE_NOT_FOUND({ drive: driveName });
   const node = await parts.reads.nodeAt(tenant, driveName, path);
   if (!node || node.type !== 'FILE' || node.status !== 'ACTIVE')
-    throw recordsErrors.NODE_NOT_FOUND({ node: path });
+    throw recordsErrors.NODE_NOT_FOUND({ node: path, isFolder: node?.type === 'FOLDER' });
   return { node, drive };
 }
 

@@ -1,7 +1,7 @@
 // Nodes by their id: list, read, make folders, move, delete, download; and signed links to them.
 import { ownerOf } from '@sluice/access';
 import { checkName, checkPath, recordsErrors, type NodeRecord } from '@sluice/records';
-import { serveFile } from './download.js';
+import { dispositions, downloadHeaders, serveFile } from './download.js';
 import { served } from './fileRoutes.js';
 import { restErrors } from './errors.js';
 import { locationOf } from './location.js';
@@ -146,13 +146,17 @@ export const nodeRoutes: Route[] = [
     links: true,
     summary: 'Download a file by its id, with a key or through a signed link.',
     answers: '200, 206 or 304',
-    query: { signature: { type: 'string', description: 'Of a link; see POST /v1/links.' } },
+    query: {
+      ...dispositions,
+      signature: { type: 'string', description: 'Of a link; see POST /v1/links.' },
+    },
+    headers: downloadHeaders,
     handle: async (call) => {
       const { params, query, parts, request } = call;
       const { tenant } = call.principal;
       const node = await nodeOf(parts, tenant, params['id']!);
       if (node.type !== 'FILE' || node.status !== 'ACTIVE')
-        throw recordsErrors.NODE_NOT_FOUND({ node: node.id });
+        throw recordsErrors.NODE_NOT_FOUND({ node: node.id, isFolder: node.type === 'FOLDER' });
       const drive = await driveOf(call, tenant, node);
       return serveFile(parts.storeOf(drive), served(node), request, call.reply, query['disposition']);
     },
@@ -230,7 +234,7 @@ async function linkedNode(parts: Call['parts'], tenant: string, link: NewLink): 
     ? await parts.reads.nodeAt(tenant, checkName(drive), path)
     : await nodeOf(parts, tenant, nodeId!);
   if (node?.type !== 'FILE' || node.status !== 'ACTIVE')
-    throw recordsErrors.NODE_NOT_FOUND({ node: nodeId ?? path ?? '' });
+    throw recordsErrors.NODE_NOT_FOUND({ node: nodeId ?? path ?? '', isFolder: node?.type === 'FOLDER' });
   return node;
 }
 

@@ -1,5 +1,6 @@
 // Progress of one upload as server-sent events. The snapshot comes first; then every change with its number, so that a browser that
-// reconnects goes on where it was (Last-Event-ID).
+// reconnects goes on where it was (Last-Event-ID): it gets what it missed and no snapshot, which would be ahead of that. Who was away for
+// too long, or comes back to an upload that is over, begins with a snapshot again.
 import type { Progress } from '@sluice/upload';
 import type { EventStream } from './eventStream.js';
 import { openStream } from './openStream.js';
@@ -13,7 +14,7 @@ export async function streamProgress(call: Call, id: string): Promise<unknown> {
   const after = typeof asked === 'string' && /^\d{1,15}$/.test(asked) ? Number(asked) : undefined;
   const early: Progress[] = [];
   let say = (progress: Progress): void => void early.push(progress);
-  const { snapshot, stop } = await parts.uploads.watch(id, (progress) => say(progress), after);
+  const { snapshot, resumes, stop } = await parts.uploads.watch(id, (progress) => say(progress), after);
   let stream: EventStream;
   try {
     stream = openStream(call, stop);
@@ -32,7 +33,7 @@ export async function streamProgress(call: Call, id: string): Promise<unknown> {
     }
   };
   // One after the other: the end asks for the result before it is told, and nothing may overtake it.
-  let sent = send('snapshot', snapshot);
+  let sent = resumes && !ends.has(snapshot.state) ? Promise.resolve() : send('snapshot', snapshot);
   say = (progress) => {
     sent = sent.then(() => send('progress', progress));
   };

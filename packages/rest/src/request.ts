@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { checkName, checkPath } from '@sluice/records';
 import { parseDigest, uploadErrors, type Digest } from '@sluice/upload';
 import { restErrors } from './errors.js';
+import type { JsonSchema } from './route.js';
 
 /** A chunk number as it stands in an address: digits, nothing else, and exact as a number. */
 export function chunkNumber(text: string): number {
@@ -107,4 +108,21 @@ export function singleValues(query: unknown): Record<string, string | undefined>
   if (twice)
     throw restErrors.REQUEST_INVALID({ reason: `"${twice[0].slice(0, 40)}" is in the query more than once` });
   return query as Record<string, string>;
+}
+
+/** Where a route names the values of something, another one would mean nothing, silently. */
+export function offeredValues(
+  query: unknown,
+  offered: Record<string, JsonSchema> = {},
+): Record<string, string | undefined> {
+  const values = singleValues(query);
+  for (const [name, schema] of Object.entries(offered)) {
+    const value = values[name];
+    const choices = schema['enum'] as string[] | undefined;
+    if (value !== undefined && choices && !choices.includes(value)) {
+      const reason = `"${name}" in the query is one of ${choices.join(', ')}, not "${value.slice(0, 40)}"`;
+      throw restErrors.REQUEST_INVALID({ reason });
+    }
+  }
+  return values;
 }

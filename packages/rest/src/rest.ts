@@ -6,7 +6,7 @@ import { isSluiceError, type Logger } from '@sluice/base';
 import { admit, refusalOf, type Admission } from './admit.js';
 import { audited } from './audited.js';
 import { auditRoutes } from './auditRoutes.js';
-import { answerEarly, answerExpectations, goOn, isUnread } from './body.js';
+import { answerEarly, answerExpectations, goOn, isUnread, refuseIfSlow } from './body.js';
 import { docsHeaders, docsPage } from './docsPage.js';
 import { clockRoutes } from './clockRoutes.js';
 import { driveRoutes } from './driveRoutes.js';
@@ -17,7 +17,7 @@ import { keyRoutes } from './keyRoutes.js';
 import { nodeRoutes } from './nodeRoutes.js';
 import { openApi } from './openapi.js';
 import { checkHost, checkOrigin, type OriginOptions } from './origin.js';
-import { pathOf, singleValues } from './request.js';
+import { offeredValues, pathOf } from './request.js';
 import { logRequests, type Admitted } from './requestLog.js';
 import type { Call, RestParts, Route } from './route.js';
 import { isSecure, sessionRoutes } from './sessionRoutes.js';
@@ -29,6 +29,8 @@ export interface RestOptions extends RestParts {
   origins?: string[];
   /** How often keys may ask, and strangers may fail. */
   rates?: RateOptions;
+  /** Without a byte for so long while we wait for it, JSON is too slow (30 s). */
+  slowMs?: number;
   /** Routes of other parts, beside those for files. */
   more?: readonly Route[];
   logger: Logger;
@@ -46,6 +48,7 @@ export const routes: readonly Route[] = [
   ...auditRoutes,
   ...verificationRoutes,
 ];
+const defaultSlowMs = 30_000;
 const otherMethods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export async function rest(server: FastifyInstance, options: RestOptions): Promise<void> {
@@ -109,6 +112,7 @@ function declare(server: FastifyInstance, parts: RestOptions & Admission, route:
     ...(!route.raw && {
       preParsing: async (request) => {
         goOn(request.raw);
+        refuseIfSlow(request, parts.slowMs ?? defaultSlowMs);
       },
     }),
     handler: (request: Admitted, reply) => {
@@ -118,7 +122,7 @@ function declare(server: FastifyInstance, parts: RestOptions & Admission, route:
         parts,
         principal: request.principal!,
         params: request.params as Record<string, string>,
-        query: singleValues(request.query),
+        query: offeredValues(request.query, route.query),
         note: noteNothing,
       };
       return route.audit ? audited(parts, route, route.audit, call) : route.handle(call);

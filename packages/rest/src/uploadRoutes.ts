@@ -111,7 +111,8 @@ export const uploadRoutes: Route[] = [
     tokens: true,
     // The data plane: the records and the events say what came of it.
     audit: false,
-    summary: 'Send any range of bytes. Without a digest, what arrived before a cut connection counts.',
+    summary:
+      'Send any range of bytes. Without a digest, whole pieces that arrived before a cut connection count.',
     answers: '200 and what is there now',
     headers: {
       'Content-Range': 'bytes <first>-<last>/<size or *>',
@@ -177,7 +178,8 @@ export const uploadRoutes: Route[] = [
     needs: 'viewer',
     of: 'tenant',
     tokens: true,
-    summary: 'Progress as server-sent events: a snapshot, then numbered updates. Last-Event-ID resumes.',
+    summary:
+      'Progress as server-sent events: a snapshot, then numbered updates; with Last-Event-ID what was missed instead of the snapshot.',
     answers: '200 text/event-stream; ends after the end of the upload',
     headers: { 'Last-Event-ID': 'Where to go on.' },
     handle: async (call) => streamProgress(call, (await ownUpload(call)).id),

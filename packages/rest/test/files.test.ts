@@ -6,8 +6,8 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import type { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { waitUntil } from '@sluice/testbed';
 import { bytesOf, converse, mebibyte, raw, sha256, startApi, stopServers, type Api } from './harness.js';
 
 let api: Api;
@@ -411,6 +411,8 @@ test('folders, unfinished files and things that are not there are 404', async ()
     for (const method of ['GET', 'HEAD', 'DELETE'])
       assert.equal((await download(path, {}, method)).status, 404, `${method} ${path}`);
   }
+  const folder = await api.call('GET', '/v1/files/main/folder');
+  assert.match(folder.body.error.message, /"folder" is a folder.* as nodes/);
   const below = await api.send('/v1/files/main/folder/file/deeper', Buffer.from('x'));
   assert.deepEqual([below.status, below.body.error.code], [409, 'NOT_A_FOLDER']);
   const over = await api.send('/v1/files/main/folder', Buffer.from('x'));
@@ -430,12 +432,8 @@ test('a client that goes away during a download leaves no stream of the store op
       await new Promise((resolve) => request.once('close', resolve));
     }),
   );
-  for (let i = 0; i < 200 && !(opened.length === 10 && opened.every((stream) => stream.closed)); i++)
-    await pause(10);
-  assert.deepEqual(
-    opened.map((stream) => stream.closed),
-    Array.from({ length: 10 }, () => true),
-  );
+  const areClosed = (): boolean => opened.length === 10 && opened.every((stream) => stream.closed);
+  await waitUntil('all streams are closed', areClosed, { timeoutMs: 30_000 });
 });
 
 test('a client that asks first is refused before it sends a byte, and told to go on otherwise', async () => {
@@ -492,6 +490,12 @@ test('a client that is refused while it sends, and reads only afterwards, hears 
     const text = await near.answer(/FILE_TOO_LARGE.*\}$/);
     assert.match(text, /^HTTP\/1.1 413 /);
     assert.doesNotMatch(text, /^connection: close/im);
+    // A file that is small enough to be stored at once, but not in this drive.
+    await near.send(
+      `PUT /v1/files/none/refused HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${2 * mebibyte}`,
+      2,
+    );
+    assert.match(await near.answer(/DRIVE_NOT_FOUND.*\}$/), /^HTTP\/1.1 404 /);
   }
   await near.send('GET /v1/drives HTTP/1.1\r\nHost: localhost', 0);
   assert.match(await near.answer(/"main"/), /^HTTP\/1.1 200 /);

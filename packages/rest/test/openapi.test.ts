@@ -87,6 +87,18 @@ test('every operation has a name of its own, a group that is listed, and says wh
     ['304', 'Not Modified'],
   ]);
   assert.equal(head.responses[200].content, undefined);
+  const conditions = [
+    'Range',
+    'If-Range',
+    'If-Match',
+    'If-None-Match',
+    'If-Modified-Since',
+    'If-Unmodified-Since',
+  ];
+  for (const download of [get, head, document.paths['/v1/nodes/{id}/content'].get]) {
+    const known = new Set(download.parameters.map(({ name }: Loose) => name));
+    for (const name of ['disposition', ...conditions]) assert.ok(known.has(name), name);
+  }
   assert.equal(document['x-error-codes'].NODE_NOT_FOUND, 404);
 });
 

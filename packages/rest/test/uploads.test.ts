@@ -166,6 +166,7 @@ test('bad chunks are refused with a code, and change nothing', async (t) => {
     ['0', 101, 'CHUNK_LENGTH'],
     ['2', 100, 'CHUNK_LENGTH'],
     ['0?last=true', 100, 'LAST_CONFLICT'],
+    ['0?last=1', 100, 'REQUEST_INVALID'],
   ];
   for (const [n, size, expected] of cases) assert.equal(code(await chunk(n, size)), expected, `${n} ${size}`);
   const wrong = { 'Content-Digest': `sha-256=:${Buffer.alloc(32).toString('base64')}:` };
@@ -243,7 +244,7 @@ test('progress comes as a snapshot and numbered updates, and goes on after a rec
   const { body } = await api.call('POST', '/v1/uploads', {
     drive: 'main',
     path: 'p',
-    size: 300,
+    size: 400,
     chunkSize: 100,
   });
   const first = await eventsOf(api, body.id, 2, async () => {
@@ -255,14 +256,46 @@ test('progress comes as a snapshot and numbered updates, and goes on after a rec
   );
   assert.equal(first[1]!.data.receivedBytes, 100);
   for (const n of [1, 2]) await api.send(`/v1/uploads/${body.id}/chunks/${n}`, Buffer.alloc(100));
-  await completed(api, body.id);
-  const rest = await eventsOf(api, body.id, Infinity, undefined, first[1]!.id);
+  const sendLast = async (): Promise<void> => {
+    await api.send(`/v1/uploads/${body.id}/chunks/3`, Buffer.alloc(100));
+  };
+  const rest = await eventsOf(api, body.id, Infinity, sendLast, first[1]!.id);
   assert.equal(rest.at(-1)!.data.state, 'COMPLETED');
-  const received = rest.slice(1).map(({ data }) => data.receivedBytes);
+  // What was missed, and what follows: nothing is left out, told twice or taken back.
+  assert.deepEqual(
+    rest.map(({ event, id }) => [event, Number(id)]),
+    rest.map((_, i) => ['progress', Number(first[1]!.id) + 1 + i]),
+  );
+  const received = rest.map(({ data }) => data.receivedBytes);
+  assert.deepEqual(received.slice(0, 3), [200, 300, 400]);
   assert.deepEqual(
     received,
     [...received].sort((a, b) => a - b),
   );
+});
+
+test('progress is told to its end also to who has seen more than the server remembers, or less', async (t) => {
+  const api = await startApi(t, small);
+  const chunks = 250;
+  for (const after of ['0', '999999']) {
+    const { body } = await api.call('POST', '/v1/uploads', {
+      drive: 'main',
+      path: `seen-${after}`,
+      size: chunks,
+      chunkSize: 1,
+    });
+    const sendChunk = (n: number) => api.send(`/v1/uploads/${body.id}/chunks/${n}`, Buffer.alloc(1));
+    for (let n = 1; n < chunks; n++) await sendChunk(n);
+    const events = await eventsOf(api, body.id, Infinity, async () => void (await sendChunk(0)), after);
+    assert.equal(events[0]!.event, 'snapshot');
+    assert.equal(events[0]!.data.receivedBytes, chunks - 1);
+    assert.equal(events.at(-1)!.data.state, 'COMPLETED');
+    const ids = events.map(({ id }) => Number(id));
+    assert.deepEqual(
+      ids,
+      ids.map((_, i) => ids[0]! + i),
+    );
+  }
 });
 
 interface SentEvent {
