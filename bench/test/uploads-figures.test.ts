@@ -26,6 +26,7 @@ const FINDINGS: Findings = {
     smallFiles: { tus: { PutObject: 2, UploadPart: 1 } },
   },
   memory: {
+    rssBySecond: [280 * MIB, 300 * MIB],
     rssMaxBytes: 300 * MIB,
     rssGrowthBytes: 90 * MIB,
     redisPeakBytes: 60 * MIB,
@@ -88,7 +89,9 @@ describe('figures of uploads', () => {
   });
 
   it('a saved result carries the spreads, the cost of Redis and the S3 calls one by one', () => {
-    const { large } = toSpreads(FINDINGS) as { large: Record<string, Record<string, unknown>> };
+    const spreads = toSpreads(FINDINGS);
+    assert.deepEqual(spreads['rssMbBySecond'], [280, 300]);
+    const { large } = spreads as { large: Record<string, Record<string, unknown>> };
     assert.deepEqual(large['tus'], { min: 90, max: 110 });
     assert.deepEqual(large['redisCpuSecondsPerGiB']!['sluice'], { min: 0.25, max: 0.25 });
     assert.deepEqual(large['s3CallsPerFile']!['sluice'], FINDINGS.s3CallsPerFile.large!.sluice);

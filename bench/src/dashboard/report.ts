@@ -21,7 +21,7 @@ export function toJson(visits: readonly Visit[]) {
   };
 }
 
-export function toTable(visits: readonly Visit[], { waiting, dead, workers }: Sizes): string {
+export function toTable(visits: readonly Visit[], { waiting, dead, workers, charts }: Sizes): string {
   const { firstPaintMs, figuresMs, scriptBytes, otherBytes, requests } = columns(visits);
   const kilobytes = (bytes: readonly number[]): number => middle(bytes) / KILOBYTE;
   const scripts = kilobytes(scriptBytes);
@@ -29,7 +29,7 @@ export function toTable(visits: readonly Visit[], { waiting, dead, workers }: Si
     row('first paint, ms', firstPaintMs, PAINT_MS_AT_MOST),
     row('the overview with its figures, ms', figuresMs, PAINT_MS_AT_MOST),
     [
-      'scripts of the page with its charts, KB (gzip)',
+      `scripts of the page ${charts ? 'with' : 'without'} its charts, KB (gzip)`,
       show(scripts, 1),
       `≤ ${SCRIPT_KB_AT_MOST}`,
       verdict(scripts <= SCRIPT_KB_AT_MOST, scripts),

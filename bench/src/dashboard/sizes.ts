@@ -9,6 +9,8 @@ export interface Sizes {
   waitingShown: string;
   dead: number;
   workers: number;
+  /** Whether the visits wait for the first minute of history: before it there are no charts to load. */
+  charts: boolean;
 }
 
 export const FULL: Sizes = {
@@ -17,6 +19,7 @@ export const FULL: Sizes = {
   waitingShown: '1.0 M',
   dead: 100_000,
   workers: 1_000,
+  charts: true,
 };
 
 export const QUICK: Sizes = {
@@ -25,6 +28,14 @@ export const QUICK: Sizes = {
   waitingShown: '100 k',
   dead: 10_000,
   workers: 100,
+  charts: false,
 };
 
-export const TINY: Sizes = { rounds: 1, waiting: 321, waitingShown: '321', dead: 20, workers: 3 };
+export const TINY: Sizes = {
+  rounds: 1,
+  waiting: 321,
+  waitingShown: '321',
+  dead: 20,
+  workers: 3,
+  charts: false,
+};

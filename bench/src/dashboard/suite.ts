@@ -12,7 +12,7 @@ import { saveResult } from '../results.js';
 import { toJson, toTable } from './report.js';
 import { setScene } from './scene.js';
 import { FULL, QUICK, type Sizes } from './sizes.js';
-import { visit, type Visit } from './visit.js';
+import { untilChartsAreDrawn, visit, type Visit } from './visit.js';
 
 export async function benchDashboard(options: BenchOptions): Promise<void> {
   if (options.only.length > 0) throw errors.BAD_COMMAND_LINE({ why: 'this suite has one measure' });
@@ -50,6 +50,7 @@ export async function measureDashboard(
       for (let round = 0; round <= sizes.rounds; round++) {
         tell(round === 0 ? 'warm-up …' : `visit ${round} …`);
         visits.push(await visit(browser, server.url, sizes.waitingShown));
+        if (round === 0 && sizes.charts) await untilChartsAreDrawn(browser, server.url);
       }
       return { visits: visits.slice(1), browserVersion: browser.version() };
     } finally {

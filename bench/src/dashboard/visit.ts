@@ -17,6 +17,7 @@ export interface Visit {
 }
 
 const PATIENCE_MS = 60_000;
+const FIRST_POINT_MS = 180_000;
 /** Scripts that the page loads later have come by then. */
 const LATER_MS = 1_500;
 const WIDE = { width: 1_440, height: 900 };
@@ -30,6 +31,18 @@ export async function visit(browser: Browser, url: string, waitingShown: string)
     await page.waitForFunction(readVisit, undefined, { timeout: PATIENCE_MS });
     await page.waitForTimeout(LATER_MS);
     return (await page.evaluate(readVisit)) as Visit;
+  } finally {
+    await context.close();
+  }
+}
+
+/** A server that was just started has nothing to draw: its first point comes with the first minute that is over. */
+export async function untilChartsAreDrawn(browser: Browser, url: string): Promise<void> {
+  const context = await browser.newContext({ viewport: WIDE });
+  try {
+    const page = await context.newPage();
+    await page.goto(url);
+    await page.waitForSelector('.chart canvas', { timeout: FIRST_POINT_MS });
   } finally {
     await context.close();
   }

@@ -13,6 +13,8 @@ import { residentBytes } from '../processCost.js';
 const SAMPLE_MS = 100;
 
 export interface MemoryFindings {
+  /** The highest of each second, from before the first upload. */
+  rssBySecond: number[];
   rssMaxBytes: number;
   /** Highest of the second half less highest of the first. */
   rssGrowthBytes: number;
@@ -42,6 +44,7 @@ export async function watchMemory(
   const redisPeakBytes = server.chunks ? await peakBytes(server.chunks.redisUrl) : Number.NaN;
   return {
     ...summarise(samples),
+    rssBySecond: highestOfEach(samples, 1_000 / SAMPLE_MS),
     redisPeakBytes,
     redisBudgetBytes: server.chunks?.budgetBytes ?? Number.NaN,
   };
@@ -53,6 +56,11 @@ export function summarise(samples: readonly number[]): { rssMaxBytes: number; rs
   const rssMaxBytes = Math.max(...samples);
   if (second.length === 0) return { rssMaxBytes, rssGrowthBytes: 0 };
   return { rssMaxBytes, rssGrowthBytes: Math.max(...second) - Math.max(...first) };
+}
+
+function highestOfEach(samples: readonly number[], many: number): number[] {
+  const count = Math.ceil(samples.length / many);
+  return Array.from({ length: count }, (_, n) => Math.max(...samples.slice(n * many, (n + 1) * many)));
 }
 
 async function peakBytes(redisUrl: string): Promise<number> {

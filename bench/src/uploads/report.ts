@@ -65,7 +65,11 @@ export function toSpreads(findings: Findings): Record<string, unknown> {
       s3CallsPerFile: findings.s3CallsPerFile[name] ?? {},
     },
   ];
-  return Object.fromEntries((Object.keys(findings.rates) as ScenarioName[]).map(ofScenario));
+  const rssMbBySecond = findings.memory?.rssBySecond.map((bytes) => Math.round(bytes / MIB));
+  return {
+    ...Object.fromEntries((Object.keys(findings.rates) as ScenarioName[]).map(ofScenario)),
+    ...(rssMbBySecond && { rssMbBySecond }),
+  };
 }
 
 const RATE_ROWS: Record<ScenarioName, { label: string; vsTus: number; vsDirect?: number }> = {

@@ -51,14 +51,22 @@ export const FULL: Sizes = {
   countedFilesAtMost: 200,
 };
 
+/** As many bytes as an eighth: fewer files where there are many, shorter ones where there are few. */
+export function eighthOf(scenario: Scenario): Scenario {
+  const { files, fileBytes } = scenario;
+  return files >= 8
+    ? { ...scenario, files: Math.ceil(files / 8) }
+    : { ...scenario, fileBytes: Math.ceil(fileBytes / 8) };
+}
+
 export const QUICK: Sizes = {
   warmUps: 1,
   rounds: 2,
   scenarios: {
-    large: { files: 1, fileBytes: 128 * MIB, filesAtOnce: 1 },
-    parallel: { files: 4, fileBytes: 32 * MIB, filesAtOnce: 4 },
-    smallChunks: { files: 1, fileBytes: 8 * MIB, filesAtOnce: 1, chunks: FEW_AT_ONCE },
-    smallFiles: { files: 250, fileBytes: 100 * KIB, filesAtOnce: SMALL_FILES_AT_ONCE },
+    large: eighthOf(FULL.scenarios.large),
+    parallel: eighthOf(FULL.scenarios.parallel),
+    smallChunks: eighthOf(FULL.scenarios.smallChunks),
+    smallFiles: eighthOf(FULL.scenarios.smallFiles),
   },
   memory: { files: 125, fileBytes: 8 * MIB, filesAtOnce: 125, chunks: ONE_BY_ONE },
   countedFilesAtMost: 20,

@@ -204,15 +204,15 @@ test('the figures of real queues are those of the last hour, and of next to noth
     },
     { timeoutMs: 30_000 },
   );
+  let { figures } = await measure(inspect);
   await waitUntil(
     'all was counted',
     async () => {
-      const { figures } = await measure(inspect);
+      ({ figures } = await measure(inspect));
       return figures.permanentFailures === 0.1 && figures.averageRetries === 30 / 90;
     },
     { timeoutMs: 90_000, everyMs: 500 },
   );
-  const { figures } = await measure(inspect);
   assert.equal(figures.deadLetters, 10);
   // Those that died gave up at once: no retry was spent on them.
   assert.equal(figures.retrySuccess, 1);

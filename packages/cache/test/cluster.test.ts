@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
-import { startCluster, type RedisCluster } from '@sluice/testbed';
+import { latch, startCluster, type RedisCluster } from '@sluice/testbed';
 import { Cache, defineCache } from '../src/index.js';
-import { eventually, latch, makePrefix, openCache, Table, untilWatching } from './setup.js';
+import { eventually, makePrefix, openCache, Table, untilWatching } from './setup.js';
 
 let cluster: RedisCluster;
 before(async () => {

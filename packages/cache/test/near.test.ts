@@ -4,12 +4,12 @@ import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { ManualClock } from '@sluice/base';
 import { RedisLink } from '@sluice/redis';
-import { startProxy } from '@sluice/testbed';
+import { latch, startProxy } from '@sluice/testbed';
 import { defineCache } from '../src/index.js';
 import type { Cache } from '../src/index.js';
 import { NearCache } from '../src/near.js';
 import type { CacheParts } from '../src/cache.js';
-import { eventually, latch, Table, untilWatching, useRedis } from './setup.js';
+import { eventually, Table, untilWatching, useRedis } from './setup.js';
 
 const bed = useRedis();
 const row = (table: Table) =>

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { isSluiceError } from '@sluice/base';
-import { startProxy, startRedis } from '@sluice/testbed';
+import { latch, startProxy, startRedis } from '@sluice/testbed';
 import type { RedisServer } from '@sluice/testbed';
 import { defineCache } from '../src/index.js';
-import { eventually, latch, openCache, Table, untilWatching, useRedis } from './setup.js';
+import { eventually, openCache, Table, untilWatching, useRedis } from './setup.js';
 
 const bed = useRedis();
 

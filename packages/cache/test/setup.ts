@@ -88,15 +88,6 @@ export class Table {
   }
 }
 
-/** A promise and the key to it. */
-export function latch(): { opened: Promise<void>; open: () => void } {
-  let open!: () => void;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
-
 /** How often Redis has run each command. */
 export async function commandCounts(redis: RedisServer): Promise<Record<string, number>> {
   const stats = await redis.info('commandstats');

@@ -103,8 +103,11 @@ test('values that were loaded again after the invalidation stay', async (t) => {
   rows.version = 2;
   await rows.cache.invalidateGroup('all');
   const again = ids.filter((id) => id % 4 === 0);
-  await rows.family.getMany(again);
-  await eventually('the others are gone', async () => (await values()).length === again.length);
+  // The sweep may meet values that are being filled; they are loaded once more.
+  await eventually('the others are gone', async () => {
+    await rows.family.getMany(again);
+    return (await values()).length === again.length;
+  });
   const { loads } = rows;
   for (const row of await rows.family.getMany(again)) assert.equal(row.version, 2);
   assert.equal(rows.loads, loads);
@@ -225,8 +228,10 @@ test('several processes that sweep one group share the work', async (t) => {
   await fillAll(all[0]!, prefix);
   await Promise.all(all.map(({ cache }) => cache.invalidateGroup('all')));
   await eventually('all are gone', async () => (await keysOf(bed.redis, prefix, 'value')).length === 0);
-  const freed = all.reduce((sum, { cache }) => sum + cache.statistics().freedValues, 0);
-  assert.equal(freed, memberCount);
+  // Whoever removes values counts them when it hears that they are gone.
+  const freed = () => all.reduce((sum, { cache }) => sum + cache.statistics().freedValues, 0);
+  await eventually('all are counted', () => freed() >= memberCount);
+  assert.equal(freed(), memberCount, 'each once');
 });
 
 test('a value of two groups is freed by either, and the other index does not mind', async (t) => {
@@ -278,7 +283,10 @@ test('on a cluster a group is freed on all masters', async (t) => {
   await rows.cache.invalidateGroup('all');
   const again = some.slice(0, 100);
   for (const row of await rows.family.getMany(again)) assert.equal(row.version, 2);
-  await eventually('the others are gone', async () => (await count('value')) === again.length);
+  await eventually('the others are gone', async () => {
+    await rows.family.getMany(again);
+    return (await count('value')) === again.length;
+  });
   rows.cache.close();
 });
 

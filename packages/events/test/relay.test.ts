@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, test, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { isSluiceError, type Logger } from '@sluice/base';
 import { openRecords, type Records } from '@sluice/records';
@@ -54,8 +55,10 @@ class ListSink implements EventSink {
   readonly events: SinkEvent[] = [];
   broken = false;
   refused = 0;
+  slowMs = 0;
 
   async publish(events: readonly SinkEvent[]): Promise<void> {
+    if (this.slowMs > 0) await sleep(this.slowMs);
     if (this.broken) {
       this.refused += 1;
       throw new Error('the sink is down');
@@ -125,6 +128,8 @@ test('what happens to a file arrives in the stream at once and in order', async 
   assert.ok(events.slice(2).every(({ key }) => key === node!.id));
   const created = JSON.parse(events[4]!.value) as Record<string, unknown>;
   assert.deepEqual([created['path'], created['eventId']], ['ä/ö.txt', events[4]!.eventId]);
+  // It counts what it has removed, a moment after that can be seen.
+  await waitUntil('it has counted them', () => relay.published >= 6);
   assert.equal(relay.published, 6);
 });
 
@@ -228,12 +233,15 @@ test('PostgreSQL restarted in the middle is waited out, and everything arrives i
   t.after(() => records.close());
   await fillOutbox(own, url, 5_000);
   const sink = new ListSink();
+  // Too slow to be done before the restart, however long that takes to begin.
+  sink.slowMs = 50;
   const relay = new Relay({ records, sink, batch: 20 });
   await relay.start();
   t.after(() => relay.stop());
-  await waitUntil('it is in the middle', () => relay.published > 200, { everyMs: 2 });
+  await waitUntil('it is in the middle', () => relay.published > 200, { timeoutMs: DRAIN_MS });
   await own.restart();
   assert.ok(relay.published < 5_000, 'it was interrupted');
+  sink.slowMs = 0;
   await drained(records);
   assertComplete(sink.events, 5_000);
 });

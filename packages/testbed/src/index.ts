@@ -5,6 +5,7 @@ export { startSentinel, type SentinelSetup, type SentinelOptions } from './senti
 export { untilFollowing } from './following.js';
 export { startProxy, type Proxy, type LoseRepliesOptions } from './proxy.js';
 export { startLossyProxy, type LossyProxy } from './lossyProxy.js';
+export { latch } from './latch.js';
 export { waitUntil, type WaitOptions } from './waitUntil.js';
 export { sampleOf } from './sampleOf.js';
 export { freePort } from './freePort.js';

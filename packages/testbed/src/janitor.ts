@@ -5,6 +5,9 @@
  * a small shell process waits beside us on a pipe: the pipe closes when we are gone, and the shell then kills
  * what was still listed and removes the folder. It is detached, so that a Ctrl-C meant for us does not end it
  * first. The alternative, signal handlers, misses kill -9 and fights with handlers of the tests themselves.
+ *
+ * A server that is killed so leaves behind what it had started itself, its own Redis for example. Those work in the folder, and are
+ * found by that.
  */
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -19,7 +22,12 @@ while read -r verb pid; do
     gone) pids="\${pids%% $pid *} \${pids#* $pid }" ;;
   esac
 done
-[ -n "\${pids# }" ] && kill -9 $pids 2>/dev/null
+if [ -n "\${pids# }" ]; then
+  kill -9 $pids 2>/dev/null
+  for process in /proc/[0-9]*; do
+    case $(readlink "$process/cwd") in "$1"/*) kill -9 "\${process#/proc/}" ;; esac
+  done 2>/dev/null
+fi
 rm -rf "$1"
 `;
 

@@ -11,10 +11,13 @@ export interface WaitOptions {
   everyMs?: number;
 }
 
+/** No promise: a machine that is busy with other tests may take many times as long as one that is not. */
+const patienceMs = 30_000;
+
 export async function waitUntil(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  { timeoutMs = 10_000, everyMs = 25 }: WaitOptions = {},
+  { timeoutMs = patienceMs, everyMs = 25 }: WaitOptions = {},
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   let lastError: unknown;

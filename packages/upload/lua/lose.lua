@@ -4,11 +4,13 @@
 -- for it. The upload goes on.
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
--- ARGV id, source, part, etag, multipartId, lookMs
--- Returns {word, lost bytes, freed attempt and its frames, …}; word is 'OK', 'ENDED' or 'GONE'
+-- ARGV id, source, part, etag, multipartId, fence, lookMs
+-- Returns {word, lost bytes, freed attempt and its frames, …}; word is 'OK', 'COMPLETING', 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE', '0' } end
 if not is_open(upload) and upload.status ~= 'COMPLETING' then return { 'ENDED', '0' } end
+-- Parts that are being made into an object look lost to everybody else. Whoever does that finds out if they really are.
+if upload.status == 'COMPLETING' and source == '' and upload.fence ~= fence then return { 'COMPLETING', '0' } end
 local gone, freed = {}, {}
 
 if source ~= '' then

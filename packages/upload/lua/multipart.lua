@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- multipart.lua: which multipart upload of the store this one uses. The first to say wins; the others abort theirs.
 -- KEYS state HASH
 -- ARGV multipartId

@@ -91,12 +91,12 @@ export class BodyReader {
     return buffer;
   }
 
-  /** Fills the buffer as far as the body goes; returns how far that was. */
-  fill(buffer: Buffer): Promise<number> {
-    return this.#fill(buffer, true);
+  /** Fills the buffer as far as the body goes; returns how far that was. Who looks at each piece finds it in the processor's cache. */
+  fill(buffer: Buffer, onBytes?: (bytes: Buffer) => void): Promise<number> {
+    return this.#fill(buffer, true, onBytes);
   }
 
-  #fill(buffer: Buffer, observed: boolean): Promise<number> {
+  #fill(buffer: Buffer, observed: boolean, onBytes?: (bytes: Buffer) => void): Promise<number> {
     let at = 0;
     if (buffer.length === 0) return Promise.resolve(at);
     return new Promise((resolve, reject) => {
@@ -105,6 +105,7 @@ export class BodyReader {
         observed,
         take: (bytes) => {
           bytes.copy(buffer, at);
+          onBytes?.(bytes);
           at += bytes.length;
           if (at === buffer.length) resolve(at);
           return buffer.length - at;

@@ -206,9 +206,9 @@ async function recheckParts(
   return there;
 }
 
-async function lose(engine: Engine, { id }: State, { index, etag }: PartRecord): Promise<void> {
+async function lose(engine: Engine, { id, fence }: State, { index, etag }: PartRecord): Promise<void> {
   const { lookAgainMs: lookMs } = engine.settings;
-  await runScript(engine, 'lose', id, { id, source: '', part: index, etag, multipartId: '', lookMs });
+  await runScript(engine, 'lose', id, { id, source: '', part: index, etag, multipartId: '', fence, lookMs });
 }
 
 /** Nothing is COMPLETED before its bytes are known to be the ones that were sent. Returns the SHA-256. */

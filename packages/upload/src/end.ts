@@ -10,7 +10,7 @@ import { readAttempts, readState, type State } from './state.js';
 import { ask } from './work.js';
 import { dropFrames } from './writePart.js';
 
-type Remains = Pick<State, 'id' | 'status' | 'objectKey' | 'bucket' | 'drivePrefix' | 'tenant'>;
+type Remains = Pick<State, 'id' | 'status' | 'objectKey' | 'bucket' | 'drivePrefix' | 'tenant' | 'createdAt'>;
 export type End = 'FAILED' | 'CANCELLED' | 'EXPIRED';
 
 export async function cancel(engine: Engine, id: string): Promise<State> {
@@ -105,7 +105,9 @@ export async function cleanUp(engine: Engine, state: Remains): Promise<void> {
   let from: string | undefined;
   do {
     const page = await store.list(folder, from === undefined ? {} : { from });
-    for (const { key } of page.objects) if (key !== kept) await store.delete(key);
+    const keys = page.objects.map(({ key }) => key).filter((key) => key !== kept);
+    const files = await filesAmong(engine, state, keys);
+    for (const key of keys) if (!files.has(key)) await store.delete(key);
     from = page.next;
   } while (from !== undefined);
   failPoint('clean.deleted');
@@ -114,4 +116,18 @@ export async function cleanUp(engine: Engine, state: Remains): Promise<void> {
 /** The object that the records point to. */
 async function keptKey(engine: Engine, { id, tenant, objectKey }: Remains): Promise<string> {
   return (await engine.records.uploads.get(tenant, id))?.objectKey ?? objectKey;
+}
+
+/**
+ * The records forget how a file came, and a Redis that is restored from a backup may be older than that: then an upload that is open here
+ * was completed long ago. Of one that began so long ago what is a file stays.
+ */
+async function filesAmong(
+  { records, settings }: Engine,
+  { createdAt }: Remains,
+  keys: string[],
+): Promise<Set<string>> {
+  // Half of the time, because it is measured by several clocks.
+  const isOld = createdAt < Date.now() - settings.recordKeepMs / 2;
+  return isOld ? records.nodes.objectsInUse(keys) : new Set();
 }

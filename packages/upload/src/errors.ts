@@ -86,7 +86,7 @@ export const uploadErrors = defineErrors({
   },
   BUDGET_EXHAUSTED: {
     message: (d: { retryAfterS: number }) =>
-      `there is no room to buffer this chunk now; send it again after ${d.retryAfterS} s, or send whole parts`,
+      `there is no room to buffer this chunk now; send the lowest missing bytes first, or whole parts, or this again after ${d.retryAfterS} s`,
     retryable: true,
   },
   DIGEST_INVALID: {
@@ -120,6 +120,11 @@ export const uploadErrors = defineErrors({
   },
   STORE_SILENT: {
     message: (d: { what: string }) => `the store did not say what it has stored of ${d.what}; send it again`,
+    retryable: true,
+  },
+  UPLOAD_OVERTAKEN: {
+    message: (d: { id: string }) =>
+      `the upload ${d.id} ended, or got all its bytes from other requests, while these were under way; send them again to learn what counts`,
     retryable: true,
   },
   CHUNKS_LOST: {

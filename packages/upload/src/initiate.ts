@@ -76,7 +76,11 @@ export function objectKeyOf(drive: Pick<Drive, 'prefix'>, id: string): string {
   return `${drive.prefix}${id}/file`;
 }
 
-export async function initiate(engine: Engine, upload: NewUpload): Promise<State> {
+export async function initiate(
+  engine: Engine,
+  upload: NewUpload,
+  { inOneRequest = false } = {},
+): Promise<State> {
   checkNew(engine, upload);
   const drive = await driveOf(engine, upload.tenant, upload.drive);
   const plan = planParts(
@@ -84,6 +88,7 @@ export async function initiate(engine: Engine, upload: NewUpload): Promise<State
     upload.chunkSize,
     engine.storeOf(drive).capabilities,
     engine.settings.preferredPartBytes,
+    inOneRequest,
   );
   await engine.hooks.beforeAccept?.(upload);
   const id = makeId(Math.floor(Math.random() * engine.settings.partitions));

@@ -10,7 +10,8 @@ import { collectAll } from './youngHeap.js';
 const smallestPlaceBytes = 1_048_576;
 const largePlaceBytes = 16 * 1_048_576;
 const shareForLarge = 1 / 4;
-const defaultRestMs = 3_000;
+/** Memory that comes and goes with every upload costs more than it saves. */
+const defaultRestMs = 30_000;
 
 export class PartMemory {
   readonly #free = new Map<number, Buffer[]>();

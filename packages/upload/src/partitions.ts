@@ -23,8 +23,15 @@ export class Partitions {
 
   /** Says which ones we use, and learns which ones there are. */
   async refresh(): Promise<void> {
-    await this.#redis.call('SADD', [this.#key, ...this.#own]);
+    const known = await this.#members();
+    // A Redis that is full takes no write, also not one that changes nothing.
+    const isSaid = this.#own.every((partition) => known.includes(partition));
+    if (!isSaid) await this.#redis.call('SADD', [this.#key, ...this.#own]);
+    this.#all = isSaid ? known : await this.#members();
+  }
+
+  async #members(): Promise<number[]> {
     const members = (await this.#redis.call('SMEMBERS', [this.#key])) as Buffer[];
-    this.#all = members.map(Number).sort((a, b) => a - b);
+    return members.map(Number).sort((a, b) => a - b);
   }
 }

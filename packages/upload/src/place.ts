@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { failPoint, isSluiceError } from '@sluice/base';
-import { crc64 as crcOf, type Body, type ObjectStore } from '@sluice/store';
+import { crc64 as crcOf, RunningCrc64, type Body, type ObjectStore } from '@sluice/store';
 import type { Piece } from './address.js';
 import type { BodyReader } from './body.js';
 import { completionErrors } from './completionErrors.js';
@@ -164,20 +164,21 @@ export class Placement {
     send: (body: Body, crc64?: bigint) => Promise<{ etag: string }>,
   ) {
     const bytes = place.subarray(0, length);
-    let crc64 = 0n;
-    const reading = this.#body.fill(bytes).then((got) => {
-      if (got < length) throw uploadErrors.BODY_TRUNCATED({ wanted: length, got });
-    });
+    const sum = new RunningCrc64();
+    const reading = this.#body
+      .fill(bytes, (piece) => sum.update(piece))
+      .then((got) => {
+        if (got < length) throw uploadErrors.BODY_TRUNCATED({ wanted: length, got });
+      });
     const sending = async (): Promise<string> => {
       try {
         await reading;
-        crc64 = crcOf(bytes, 0n);
-        return (await send(bytes, crc64)).etag;
+        return (await send(bytes, sum.value)).etag;
       } finally {
         this.#engine.partMemory.giveBack(place);
       }
     };
-    return { read: reading.catch(() => {}), sent: sending(), crc64: () => crc64 };
+    return { read: reading.catch(() => {}), sent: sending(), crc64: () => sum.value };
   }
 
   #asStream(length: number, send: (body: Body) => Promise<{ etag: string; crc64?: bigint }>) {
@@ -353,13 +354,19 @@ export async function ensureMultipart(
   return { key: objectKey, id: counts };
 }
 
-/** The store does not know the multipart upload any more: its parts went with it, and all of them are asked for again. */
-export async function forgetMultipart(engine: Engine, { id }: State, error: unknown): Promise<never> {
+/**
+ * The store does not know the multipart upload any more: its parts went with it, and all of them are asked for again. Unless they have just
+ * become the object, or the upload has ended otherwise.
+ */
+export async function forgetMultipart(engine: Engine, state: State, error: unknown): Promise<never> {
   if (!isSluiceError(error, 'MULTIPART_NOT_FOUND')) throw error;
-  engine.logger.warn({ upload: id, err: error }, 'the store has forgotten the multipart upload');
+  const { id, fence } = state;
   const multipartId = (error.details as { id?: string } | undefined)?.id ?? '';
   const { lookAgainMs: lookMs } = engine.settings;
-  await runScript(engine, 'lose', id, { id, source: '', part: '', etag: '', multipartId, lookMs });
+  const args = { id, source: '', part: '', etag: '', multipartId, fence, lookMs };
+  const [word] = await runScript(engine, 'lose', id, args);
+  if (word !== 'OK') throw uploadErrors.UPLOAD_OVERTAKEN({ id }, { cause: error });
+  engine.logger.warn({ upload: id, err: error }, 'the store has forgotten the multipart upload');
   throw completionErrors.MULTIPART_LOST({ id }, { cause: error });
 }
 

@@ -33,6 +33,7 @@ export function planParts(
   chunkSize: number | undefined,
   limits: Capabilities,
   preferred = preferredPartBytes,
+  inOneRequest = false,
 ): PartPlan {
   const least = Math.max(limits.minPartBytes, Math.min(preferred, limits.maxPartBytes));
   if (size === undefined) {
@@ -44,7 +45,7 @@ export function planParts(
   }
   const needed = Math.ceil(size / limits.maxParts / mebibyte) * mebibyte;
   // Small chunks of a large part would need more room in Redis.
-  const wished = chunkSize === undefined ? largerParts(size, preferred) : preferred;
+  const wished = chunkSize === undefined ? largerParts(size, preferred, inOneRequest) : preferred;
   const base = Math.max(least, needed, Math.min(wished, limits.maxPartBytes));
   if (base > limits.maxPartBytes)
     throw uploadErrors.FILE_TOO_LARGE({ size, limit: limits.maxPartBytes * limits.maxParts });
@@ -55,10 +56,13 @@ export function planParts(
   return { partBytes: isPart ? chunkSize : inChunks(base, chunkSize, limits), growEvery: 0 };
 }
 
-/** Each part costs a request: large files have fewer and larger ones, as long as enough of them can be under way at once. */
-function largerParts(size: number, preferred: number): number {
+/**
+ * Each part costs a request: large files have fewer and larger ones, as long as enough of them can be under way at once. Who sends
+ * a file in pieces holds several of them in memory; pieces smaller than a part would have to be buffered, so parts stay smaller then.
+ */
+function largerParts(size: number, preferred: number, inOneRequest: boolean): number {
   if (size < preferred * 16) return preferred;
-  return size < preferred * 64 ? preferred * 2 : preferred * 4;
+  return size < preferred * 64 || !inOneRequest ? preferred * 2 : preferred * 4;
 }
 
 /** Parts double as often as they can without becoming larger than the store takes. */

@@ -18,6 +18,9 @@ const pollMs = 100;
 const atOnce = 50;
 const readAtOnce = 64;
 
+/** Of the stream: its id, and its fields and values. */
+type Entry = [Buffer, Buffer[]];
+
 interface Watched {
   id: string;
   after: number;
@@ -45,6 +48,13 @@ export class ProgressHub {
     };
   }
 
+  /** Whether every change after `after` is still known. A Redis that lost its last second may never have got as far as somebody saw. */
+  async remembers(id: string, after: number, sequence: number): Promise<boolean> {
+    if (after >= sequence) return after === sequence;
+    const [next] = await this.#entries(id, after, 1);
+    return next !== undefined && sequenceOf(next) === after + 1;
+  }
+
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -65,18 +75,27 @@ export class ProgressHub {
   }
 
   async #read(watched: Watched): Promise<void> {
-    const key = keysFor(this.#engine, watched.id)!.progress;
-    const from = `(${watched.after}-0`;
-    const entries = (await this.#engine.redis.call('XRANGE', [key, from, '+', 'COUNT', atOnce])) as [
-      Buffer,
-      Buffer[],
-    ][];
-    for (const [id, flat] of entries) {
-      const progress = decode(Number(String(id).split('-')[0]), flat.map(String));
+    for (const entry of await this.#entries(watched.id, watched.after, atOnce)) {
+      const progress = decode(sequenceOf(entry), entry[1].map(String));
       watched.after = progress.sequence;
       if (this.#watched.has(watched)) watched.listener(progress);
     }
   }
+
+  async #entries(id: string, after: number, most: number): Promise<Entry[]> {
+    const { progress } = keysFor(this.#engine, id)!;
+    return (await this.#engine.redis.call('XRANGE', [
+      progress,
+      `(${after}-0`,
+      '+',
+      'COUNT',
+      most,
+    ])) as Entry[];
+  }
+}
+
+function sequenceOf([id]: Entry): number {
+  return Number(String(id).split('-')[0]);
 }
 
 function decode(sequence: number, flat: string[]): Progress {

@@ -52,12 +52,12 @@ export async function receive(
   const { windowChunks, preferredPartBytes } = engine.settings;
   const window = { chunks: windowChunks, chunkBytes: preferredPartBytes };
   const chunk = locate(state, address, length, window);
-  await claimRoom(engine, state, chunk);
   const declared = digest && new Declared(digest);
   const body = new BodyReader(source, engine.settings.slowMs, watch(engine, id, chunk, declared));
   const placement = new Placement(engine, state, body);
   const passage = chunk.offset === undefined ? undefined : engine.hashes.begin(id, chunk.offset, length);
   try {
+    await claimRoom(engine, state, chunk);
     const receipt = await take(engine, state, chunk, body, placement, declared, passage);
     engine.metrics.chunkReceived(performance.now() - began, length);
     return receipt;
@@ -65,7 +65,8 @@ export async function receive(
     // Some bytes may have been hashed that do not count.
     if (body.read > 0) engine.hashes.spoil(id);
     await placement.giveBack();
-    throw error;
+    if (!isSluiceError(error, 'UPLOAD_ENDED')) throw error;
+    return await overtaken(engine, id, chunk, body, declared);
   } finally {
     passage?.end();
     body.close();
@@ -92,24 +93,19 @@ async function take(
   declared: Declared | undefined,
   passage: Passage | undefined,
 ): Promise<Receipt> {
-  const { number, length } = chunk;
-  const countsByPieces = number === undefined && !declared;
+  const { length } = chunk;
+  const byPieces = countsByPieces(chunk, declared);
   const [only, ...others] = piecesOf(state, chunk, undefined);
-  const isBuffered =
-    isOpen(state) && only && others.length === 0 && !only.whole && length > 0 && !countsByPieces;
+  const isBuffered = isOpen(state) && only && others.length === 0 && !only.whole && length > 0 && !byPieces;
   // Of a chunk that can only be buffered one script says whether it is known, and makes room for it if not.
   const known = isBuffered
     ? decodeKnown(await placement.admit(only, chunk.name))
     : await knownChunk(engine, state.id, chunk.name);
-  // Under the name of a range without a digest its first piece is known.
-  if (known && 'crc64' in known && (!countsByPieces || known.length === length)) {
-    const crc64 = await crcOfBody(body, chunk.length);
-    declared?.verify(crc64);
-    return compare(engine, state, chunk, known, crc64);
-  }
+  const there = comparable(known, chunk, declared);
+  if (there) return compareAll(engine, state, chunk, there, body, declared);
   if (state.status === 'COMPLETING') return replay(state);
   const pieces = isBuffered && !known ? [only] : piecesOf(state, chunk, known?.lostAt);
-  if (countsByPieces && pieces.length > 0) {
+  if (byPieces && pieces.length > 0) {
     const small = inBufferable(pieces, engine.settings.preferredPartBytes);
     return takeEach(engine, state, chunk, small, body, placement, passage);
   }
@@ -126,6 +122,27 @@ async function take(
   declared?.verify(crc64);
   failPoint('receive.placed');
   return commit(engine, state, chunk, crc64, placed, placement, passage);
+}
+
+/**
+ * Others brought its last bytes, or ended it, after we had looked: the answer is the one that it would have been a moment later. What has
+ * been read of the body by then cannot be compared any more.
+ */
+async function overtaken(
+  engine: Engine,
+  id: string,
+  chunk: Chunk,
+  body: BodyReader,
+  declared: Declared | undefined,
+): Promise<Receipt> {
+  const state = await readState(engine, id);
+  if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
+  // Some of its bytes got lost, and it goes on.
+  if (isOpen(state)) throw uploadErrors.UPLOAD_OVERTAKEN({ id });
+  const isComparable = state.status === 'COMPLETING' && body.read === 0;
+  const known = isComparable ? await knownChunk(engine, id, chunk.name) : undefined;
+  const there = comparable(known, chunk, declared);
+  return there ? compareAll(engine, state, chunk, there, body, declared) : replay(state);
 }
 
 /** Piece by piece: each counts as soon as it is there. */
@@ -312,7 +329,12 @@ async function refuseStored(engine: Engine, { id }: State, chunk: Chunk, pieces:
   if (known.some((record) => record !== null)) throw uploadErrors.RANGE_OVERLAPS({ chunk: nameOf(chunk) });
 }
 
-type Known = ({ length: number; crc64: bigint } | { lostAt: number }) & { lostAt?: number };
+interface Committed {
+  length: number;
+  crc64: bigint;
+}
+
+type Known = (Committed | { lostAt: number }) & { lostAt?: number };
 
 async function knownChunk(engine: Engine, id: string, name: string): Promise<Known | undefined> {
   const record = (await engine.redis.call('HGET', [keysFor(engine, id)!.chunks, name])) as Buffer | null;
@@ -327,11 +349,40 @@ function decodeKnown(record: string | undefined): Known | undefined {
   return { length: Number(length), crc64: BigInt(`0x${crc64}`) };
 }
 
+/** What a whole body can be compared with. Under the name of a range without a digest its first piece is known. */
+function comparable(
+  known: Known | undefined,
+  chunk: Chunk,
+  declared: Declared | undefined,
+): Committed | undefined {
+  if (!known || !('crc64' in known)) return undefined;
+  return countsByPieces(chunk, declared) && known.length !== chunk.length ? undefined : known;
+}
+
+/** A range without a digest: each piece of it counts for itself. */
+function countsByPieces({ number }: Chunk, declared: Declared | undefined): boolean {
+  return number === undefined && !declared;
+}
+
+/** The whole body, with what is known of its chunk. */
+async function compareAll(
+  engine: Engine,
+  state: State,
+  chunk: Chunk,
+  known: Committed,
+  body: BodyReader,
+  declared: Declared | undefined,
+): Promise<Receipt> {
+  const crc64 = await crcOfBody(body, chunk.length);
+  declared?.verify(crc64);
+  return compare(engine, state, chunk, known, crc64);
+}
+
 async function compare(
   engine: Engine,
   { id }: State,
   chunk: Chunk,
-  known: { length: number; crc64: bigint },
+  known: Committed,
   crc64: bigint,
 ): Promise<Receipt> {
   if (known.length !== chunk.length || known.crc64 !== crc64)

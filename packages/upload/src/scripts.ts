@@ -46,7 +46,13 @@ export const scripts = {
     ['id', 'part', 'start', 'length', 'etag', 'crc64', 'key', 'extents', 'lookMs'],
     shared,
   ),
-  lose: loadScript(folder, 'lose', all, ['id', 'source', 'part', 'etag', 'multipartId', 'lookMs'], shared),
+  lose: loadScript(
+    folder,
+    'lose',
+    all,
+    ['id', 'source', 'part', 'etag', 'multipartId', 'fence', 'lookMs'],
+    shared,
+  ),
   tended: loadScript(folder, 'tended', all, ['id', 'updatedAt', 'isQuiet', 'nextAt'], shared),
   spilled: loadScript(folder, 'spilled', all, ['id', 'start', 'length', 'key', 'extents', 'name'], shared),
   claimed: loadScript(folder, 'claimed', ['state'], ['bytes']),
@@ -58,5 +64,5 @@ export const scripts = {
   finish: loadScript(folder, 'finish', all, ['id', 'status', 'fields', 'keepMs', 'lookMs'], shared),
   renote: loadScript(folder, 'renote', ['state', 'attention'], ['id', 'idleMs']),
   forget: loadScript(folder, 'forget', ['state', 'attempts', 'attention'], ['id', 'lateMs']),
-  overdue: loadScript(folder, 'overdue', ['attention'], ['limit', 'pauseMs']),
+  overdue: loadScript(folder, 'overdue', ['attention', 'budget'], ['limit', 'pauseMs']),
 };

@@ -2,7 +2,7 @@
 // is something left to clean up. It is decided from the state alone, and may be done at any time and by anybody.
 //
 // `Caretaker` finds those uploads: every change of an upload says when somebody should look at it next, and whoever finds that
-// time passed puts a job on the queue.
+// time passed puts a job on the queue. A Redis that is full takes no jobs, and gets room by what they would do: then it is done at once.
 import { isSluiceError, type Logger } from '@sluice/base';
 import { complete } from './complete.js';
 import { cleanUp, end, expire, type End } from './end.js';
@@ -14,7 +14,7 @@ import { scripts } from './scripts.js';
 import { spill } from './spill.js';
 import { readAttempts, readExtents, readState, readWindow, type Extent } from './state.js';
 import { ask } from './work.js';
-import { dropFrames, keepFrames, loseVanished } from './writePart.js';
+import { dropFrames, keepFrames, loseVanished, writePart } from './writePart.js';
 
 const lookEveryMs = 2_000;
 const atOnce = 200;
@@ -64,7 +64,10 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   await loseVanished(engine, id, gone);
   const extents = buffered.filter(({ attempt }) => attempt === undefined || !gone.includes(attempt));
   const full = fullParts(state, extents, state.size);
-  for (const part of full) await ask(engine, { do: 'part', upload: id, part }, state);
+  for (const part of full)
+    await ask(engine, { do: 'part', upload: id, part }, state).catch(
+      whenFull(() => writePart(engine, id, part, signal)),
+    );
   const isQuiet = quietMs >= engine.settings.spillAfterMs;
   if (isQuiet || state.isPressed) await spill(engine, state, extents, full, signal);
   const { spillAfterMs } = engine.settings;
@@ -75,6 +78,13 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   const args = { id, updatedAt, isQuiet: isQuiet ? '1' : '', nextAt };
   const [, ...undropped] = await runScript(engine, 'tended', id, args);
   await dropFrames(engine, id, undropped);
+}
+
+function whenFull(work: () => Promise<void>): (error: unknown) => Promise<void> {
+  return (error) => {
+    if (!isSluiceError(error, 'QUEUE_FULL')) throw error;
+    return work();
+  };
 }
 
 /** Nothing is left of an upload that has ended; what arrives late is found by one more look. */
@@ -105,6 +115,7 @@ async function redisNow({ redis }: Engine): Promise<number> {
 export class Caretaker {
   readonly #engine: Engine;
   readonly #logger: Logger;
+  readonly #stopped = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #orphansAt = 0;
@@ -131,6 +142,7 @@ export class Caretaker {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#timer = undefined;
+    this.#stopped.abort();
     await this.#looking;
   }
 
@@ -139,20 +151,28 @@ export class Caretaker {
     const { settings, redis, partitions } = this.#engine;
     await partitions.refresh();
     for (const partition of partitions.all) {
-      const { attention } = keysOf(settings.prefix, partition, '');
+      const { attention, budget } = keysOf(settings.prefix, partition, '');
       const due = (await redis.run(
         scripts.overdue,
-        { attention },
+        { attention, budget },
         // Handed out again if nobody has done anything about it by then.
         { limit: atOnce, pauseMs: 2 * settings.lookAgainMs },
       )) as Buffer[];
-      for (const id of due) await ask(this.#engine, { do: 'tend', upload: String(id) });
+      for (const id of due.map(String))
+        await ask(this.#engine, { do: 'tend', upload: id }).catch(whenFull(() => this.#tendHere(id)));
     }
     await this.#deleteDoomed();
     if (performance.now() < this.#orphansAt) return;
     this.#orphansAt = performance.now() + Math.min(longestOrphansEveryMs, settings.idleMs);
     await this.#endOrphans();
     await this.#prune();
+  }
+
+  /** One that cannot be looked after must not keep the others from it. */
+  async #tendHere(id: string): Promise<void> {
+    await tend(this.#engine, id, this.#stopped.signal).catch((error: unknown) =>
+      this.#logger.warn({ err: error, upload: id }, 'an upload could not be looked after yet'),
+    );
   }
 
   /** Objects that no file refers to any more, because it was replaced or deleted. Who began to read one may read it to its end. */
@@ -200,7 +220,9 @@ export class Caretaker {
         const drive = await records.drives.getById(tenant, driveId);
         if (!drive) continue;
         const { bucket, prefix: drivePrefix } = drive;
-        await cleanUp(this.#engine, { id, tenant, status: 'EXPIRED', objectKey, bucket, drivePrefix });
+        const createdAt = upload.createdAt.getTime();
+        const remains = { id, tenant, objectKey, bucket, drivePrefix, createdAt };
+        await cleanUp(this.#engine, { ...remains, status: 'EXPIRED' });
       } catch (error) {
         if (!isSluiceError(error)) throw error;
         this.#logger.warn({ err: error, upload: id }, 'what an upload left behind could not be removed yet');

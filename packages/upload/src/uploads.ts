@@ -205,16 +205,20 @@ export class Uploads {
     return viewOf(this.#engine, await cancel(this.#engine, id));
   }
 
-  /** The state now, and every change after it. */
+  /**
+   * The state now, and every change after it. Whoever has seen changes up to `after` gets those that it missed first, if all of them are
+   * still remembered: then it `resumes`, and the state now is what the last of them says.
+   */
   async watch(
     id: string,
     listener: (progress: Progress) => void,
     after?: number,
-  ): Promise<{ snapshot: Progress; stop: () => void }> {
+  ): Promise<{ snapshot: Progress; resumes: boolean; stop: () => void }> {
     const state = await stateOf(this.#engine, id);
     const { sequence, receivedBytes, storedBytes, size } = state;
     const snapshot = progressOf(sequence, state.status, receivedBytes, storedBytes, size ?? null);
-    return { snapshot, stop: this.#progress.watch(id, after ?? sequence, listener) };
+    const resumes = after !== undefined && (await this.#progress.remembers(id, after, sequence));
+    return { snapshot, resumes, stop: this.#progress.watch(id, resumes ? after : sequence, listener) };
   }
 
   /** One round of looking after quiet uploads; done by itself every two seconds. */

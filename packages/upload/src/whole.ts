@@ -28,8 +28,10 @@ export interface StoredFile extends Result {
 
 /** Up to this many bytes are taken into memory, so that the store can be tried again without the client. */
 const inMemoryBytes = 1_048_576;
+/** Who waits for an end asks again after a twentieth of the time that it has waited: mostly soon, in an outage seldom. */
 const firstPollMs = 5;
-const longestPollMs = 20;
+const longestPollMs = 1_000;
+const pollShare = 1 / 20;
 
 export async function storeFile(
   engine: Engine,
@@ -40,22 +42,31 @@ export async function storeFile(
   if (length !== undefined) {
     const sized = { ...upload, size: length };
     return length <= engine.settings.wholeBytes
-      ? storeSmall(engine, sized, new BodyReader(source, engine.settings.slowMs), length)
+      ? reading(engine, source, (body) => storeSmall(engine, sized, body, length))
       : storeLarge(engine, sized, source, length);
   }
-  // The first bytes tell whether a piped file is a small one.
+  return reading(engine, source, async (body) => {
+    // The first bytes tell whether a piped file is a small one.
+    const first = Buffer.allocUnsafe(inMemoryBytes);
+    const got = await body.fill(first);
+    if (got === inMemoryBytes) return storePiped(engine, upload, first, body);
+    const sized = { ...upload, size: got };
+    return reading(engine, only(first.subarray(0, got)), (small) => storeSmall(engine, sized, small, got));
+  });
+}
+
+/** Whatever comes of it, also of a file that is refused unread: nobody keeps the rest of it from those who drop it. */
+async function reading<T>(
+  engine: Engine,
+  source: Source,
+  work: (body: BodyReader) => Promise<T>,
+): Promise<T> {
   const body = new BodyReader(source, engine.settings.slowMs);
-  const first = Buffer.allocUnsafe(inMemoryBytes);
-  const got = await body.fill(first);
-  if (got === inMemoryBytes) return storePiped(engine, upload, first, body);
-  body.close();
-  const bytes = first.subarray(0, got);
-  return storeSmall(
-    engine,
-    { ...upload, size: got },
-    new BodyReader(only(bytes), engine.settings.slowMs),
-    got,
-  );
+  try {
+    return await work(body);
+  } finally {
+    body.close();
+  }
 }
 
 async function storeSmall(
@@ -91,7 +102,6 @@ async function storeSmall(
     throw error;
   } finally {
     stopKeeping();
-    body.close();
   }
   const recording = record(engine, upload, id, drive, objectKey, object);
   const stored = await inDrive(engine, drive, recording).catch(async (error: unknown) => {
@@ -111,7 +121,8 @@ async function storeSmall(
     const job = { upload: id, nodeId, tenant: upload.tenant, path, size: length };
     await engine.queue.add({ do: 'announce', ...job }, { labels: labelsOf(upload) });
   }
-  await engine.notes.remove(id);
+  // The file is recorded, whatever becomes of its note: whoever finds that asks the records.
+  engine.notes.remove(id).catch(() => {});
   engine.metrics.chunkReceived(performance.now() - began, length);
   engine.metrics.chunkCommitted();
   engine.metrics.completed(performance.now() - began);
@@ -242,7 +253,7 @@ async function storeLarge(
   source: Source,
   length: number,
 ): Promise<StoredFile> {
-  const { id, status, isUpdate, result } = await initiate(engine, upload);
+  const { id, status, isUpdate, result } = await initiate(engine, upload, { inOneRequest: true });
   // The same request, answered before.
   if (result) return { ...result, isUpdate };
   return orCancelled(engine, upload, id, async () => {
@@ -259,25 +270,21 @@ async function storePiped(
   first: Buffer,
   body: BodyReader,
 ): Promise<StoredFile> {
-  try {
-    const { id, isUpdate, result } = await initiate(engine, upload);
-    if (result) return { ...result, isUpdate };
-    return await orCancelled(engine, upload, id, async () => {
-      let offset = 0;
-      let frame = first;
-      let got = first.length;
-      while (got > 0) {
-        await receive(engine, id, { offset }, only(frame.subarray(0, got)), got);
-        offset += got;
-        frame = Buffer.allocUnsafe(frameBytes);
-        got = await body.fill(frame);
-      }
-      await declare(engine, id, { size: offset });
-      return { ...(await untilCompleted(engine, id)), isUpdate };
-    });
-  } finally {
-    body.close();
-  }
+  const { id, isUpdate, result } = await initiate(engine, upload);
+  if (result) return { ...result, isUpdate };
+  return orCancelled(engine, upload, id, async () => {
+    let offset = 0;
+    let frame = first;
+    let got = first.length;
+    while (got > 0) {
+      await receive(engine, id, { offset }, only(frame.subarray(0, got)), got);
+      offset += got;
+      frame = Buffer.allocUnsafe(frameBytes);
+      got = await body.fill(frame);
+    }
+    await declare(engine, id, { size: offset });
+    return { ...(await untilCompleted(engine, id)), isUpdate };
+  });
 }
 
 /** Nobody knows the id of an upload that came in one request: what failed is ended, unless its key brings it back. */
@@ -297,7 +304,7 @@ async function orCancelled<T>(
 
 /** The end of an upload whose bytes are all there. */
 export async function untilCompleted(engine: Engine, id: string, signal?: AbortSignal): Promise<Result> {
-  for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPollMs)) {
+  for (const beganMs = performance.now(); ;) {
     const state = await readState(engine, id);
     if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
     if (state.status === 'COMPLETED') return state.result!;
@@ -309,6 +316,8 @@ export async function untilCompleted(engine: Engine, id: string, signal?: AbortS
         reason: state.errorMessage ?? '',
       });
     if (state.status === 'UPLOADING' && state.receivedBytes < state.size!) throw uploadErrors.CHUNKS_LOST();
+    const waitedMs = performance.now() - beganMs;
+    const pauseMs = Math.min(Math.max(firstPollMs, waitedMs * pollShare), longestPollMs);
     await pause(pauseMs, undefined, { signal });
   }
 }

@@ -205,7 +205,7 @@ export async function keepFrames(
 export async function loseVanished(engine: Engine, id: string, sources: string[]): Promise<boolean> {
   for (const source of sources) {
     engine.logger.warn({ upload: id }, 'buffered bytes are gone; the client is asked for them again');
-    const args = { id, source, part: '', etag: '', multipartId: '' };
+    const args = { id, source, part: '', etag: '', multipartId: '', fence: '' };
     const { lookAgainMs: lookMs } = engine.settings;
     const [, , ...freed] = await runScript(engine, 'lose', id, { ...args, lookMs });
     await dropFrames(engine, id, freed);

@@ -11,7 +11,7 @@ import {
   begin,
   bytesOf,
   ended,
-  faultyStore,
+  faulty,
   mebibyte,
   nothingLeftBut,
   objectOf,
@@ -212,8 +212,13 @@ test('many uploads that all send their last part first do not wait for each othe
   };
   const digests = await Promise.all(Array.from({ length: count }, (_, n) => one(n)));
   assert.deepEqual(new Set(digests), new Set([sha256(file)]));
-  const { used, queued, frames } = await remainsOf(service);
-  assert.deepEqual({ used, queued, frames }, { used: 0, queued: 0, frames: [] });
+  // The frames of the last part go when it is recorded, which may be after the upload has its end.
+  const { used, queued } = await remainsOf(service);
+  assert.deepEqual({ used, queued }, { used: 0, queued: 0 });
+  await nothingLeftBut(
+    service,
+    await Promise.all(Array.from({ length: count }, (_, n) => objectOf(service, `f${n}`))),
+  );
 });
 
 test('a part that is larger than the budget of an upload is put together from staged pieces', async (t) => {
@@ -262,7 +267,7 @@ test('failed chunks give back what they paid: a wrong digest, a cut body, a refu
 
 test('what a process had paid for that died in the middle of a chunk comes back after a while', async (t) => {
   const service = await startService(t, {
-    settings: { ...quick, attemptMs: 300, spillAfterMs: 200, lookAgainMs: 100 },
+    settings: { ...quick, attemptMs: 1_500, spillAfterMs: 200, lookAgainMs: 100 },
   });
   const { uploads, link, keys, another } = service;
   const { id } = await begin(uploads, 'f', { size: 4 * mebibyte });
@@ -318,7 +323,7 @@ test('the memory of the chunks Redis stays within the budget while a store is sl
   const service = await startService(t, {
     chunksRedis: chunks.url,
     settings: { ...quick, budgetBytes, uploadBudgetBytes: 4 * mebibyte },
-    wrap: (store) => faultyStore(store, faults),
+    wrap: (store) => faulty(store, faults),
     workers: 4,
   });
   const { uploads } = service;
@@ -363,7 +368,7 @@ test('the memory of the chunks Redis stays within the budget while a store is sl
 
 test('a store that is away keeps what it could not take in the budget, and gives it back when it works again', async (t) => {
   const faults = new Map<keyof ObjectStore, Fault>();
-  const service = await startService(t, { settings: quick, wrap: (store) => faultyStore(store, faults) });
+  const service = await startService(t, { settings: quick, wrap: (store) => faulty(store, faults) });
   const { uploads } = service;
   faults.set('putPart', () =>
     Promise.reject(

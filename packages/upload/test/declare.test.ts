@@ -7,7 +7,7 @@ import {
   begin,
   bytesOf,
   ended,
-  faultyStore,
+  faulty,
   quick,
   sendRange,
   sha256,
@@ -27,7 +27,7 @@ async function completing(
   declared?: string,
 ): Promise<Service & { id: string; letGo: () => void }> {
   const faults = new Map<keyof ObjectStore, Fault>();
-  const service = await startService(t, { settings: quick, wrap: (store) => faultyStore(store, faults) });
+  const service = await startService(t, { settings: quick, wrap: (store) => faulty(store, faults) });
   const { uploads } = service;
   let letGo = (): void => {};
   const gate = new Promise<void>((resolve) => (letGo = resolve));

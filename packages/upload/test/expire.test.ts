@@ -4,12 +4,13 @@ import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { storeErrors, type ObjectStore } from '@sluice/store';
 import { startRedis, waitUntil } from '@sluice/testbed';
+import { Notes } from '../src/notes.js';
 import {
   begin,
   bytesOf,
   contentOf,
   ended,
-  faultyStore,
+  faulty,
   mebibyte,
   nothingLeftBut,
   objectOf,
@@ -38,12 +39,23 @@ function tendUntil({ uploads }: Service, what: string, holds: () => Promise<bool
   });
 }
 
+/** As though nothing had come for so long; a test that waited for it would depend on how fast it is. */
+async function wasQuietFor({ link, keys }: Service, id: string, quietMs: number): Promise<void> {
+  await link.call('HSET', [keys(id).state, 'updated_at', Date.now() - quietMs]);
+  await link.call('ZADD', [keys().attention, 'XX', 1, id]);
+}
+
+/** Longer than buffered bytes stay in Redis, and far less than an upload may be idle. */
+const quietMs = 600_000;
+const dayMs = 86_400_000;
+
 test('an idle upload expires and leaves nothing in Redis or in the store', async (t) => {
-  const service = await startService(t, { settings: { ...quick, idleMs: 600 } });
+  const service = await startService(t, { settings: quick });
   const { uploads } = service;
   const { id } = await begin(uploads, 'f', { size: bytes.length });
   await sendRange(uploads, id, bytes, 0, mebibyte + 300_000);
   assert.equal((await remainsOf(service)).multiparts.length, 1);
+  await wasQuietFor(service, id, dayMs);
   await tendUntil(service, 'it expires', async () => (await uploads.status(id)).state === 'EXPIRED');
   await nothingLeftBut(service, []);
   await assert.rejects(sendRange(uploads, id, bytes, 0, 10), { code: 'UPLOAD_ENDED' });
@@ -62,12 +74,13 @@ test('an upload that goes on does not expire, however old it is', async (t) => {
 });
 
 test('an idle tail leaves Redis for a staging object, and the upload then completes with the right digest', async (t) => {
-  const service = await startService(t, { settings: { ...quick, spillAfterMs: 200, lookAgainMs: 100 } });
+  const service = await startService(t, { settings: { ...quick, lookAgainMs: 100 } });
   const { uploads } = service;
   const { id } = await begin(uploads, 'f', { size: bytes.length, sha256: sha256(bytes) });
   await sendRange(uploads, id, bytes, 0, 200_000);
   await sendRange(uploads, id, bytes, 200_000, 400_000);
   await sendRange(uploads, id, bytes, 1_200_000, 1_500_000);
+  await wasQuietFor(service, id, quietMs);
   await tendUntil(service, 'it takes no room in Redis', async () => {
     const { used, frames, objects } = await remainsOf(service);
     return used === 0 && frames.length === 0 && objects.length === 2;
@@ -86,13 +99,14 @@ test('an idle tail leaves Redis for a staging object, and the upload then comple
 });
 
 test('a quiet upload with nothing in Redis gives its reservation back', async (t) => {
-  const service = await startService(t, { settings: { ...quick, spillAfterMs: 200, lookAgainMs: 100 } });
+  const service = await startService(t, { settings: { ...quick, lookAgainMs: 100 } });
   const { uploads } = service;
   const { id } = await begin(uploads, 'f', { size: bytes.length });
   await sendRange(uploads, id, bytes, 0, 300_000);
   await sendRange(uploads, id, bytes, 300_000, mebibyte);
   await waitUntil('the part is stored', async () => (await uploads.status(id)).storedBytes === mebibyte);
   assert.ok((await remainsOf(service)).used > 0);
+  await wasQuietFor(service, id, quietMs);
   await tendUntil(service, 'nothing is reserved', async () => (await remainsOf(service)).used === 0);
   assert.equal((await sendMissing(uploads, id, bytes)).result!.sha256, sha256(bytes));
 });
@@ -194,6 +208,66 @@ test('uploads that ended long ago leave the records, the files stay', async (t) 
   assert.deepEqual(await contentOf(service, 'a'), bytes.subarray(0, 1_000));
 });
 
+test('a Redis that was restored to long ago takes no file away that was completed since', async (t) => {
+  const service = await startService(t, { settings: quick });
+  const { uploads, link, keys, records, prefix } = service;
+  const { id } = await begin(uploads, 'parts', { size: bytes.length });
+  await sendRange(uploads, id, bytes, 0, mebibyte);
+  const before = (await link.call('HGETALL', [keys(id).state])) as Buffer[];
+  await sendRange(uploads, id, bytes, mebibyte);
+  await ended(uploads, id);
+  await uploads.store({ tenant, drive: 'main', path: 'small' }, stream(bytes.subarray(0, 1_000)), 1_000);
+  await nothingLeftBut(service, [await objectOf(service, 'parts'), await objectOf(service, 'small')]);
+  // The records have forgotten how the files came; Redis is as it was when they were on their way, 40 days ago.
+  while ((await records.uploads.prune({ endedMs: 0, limit: 100 })) > 0);
+  const small = await objectOf(service, 'small');
+  const noted = small.split('/').at(-2)!;
+  const place = { bucket: 'files', prefix: '' };
+  const file = { tenant, drive: 'main', path: 'small' };
+  await new Notes(link, prefix, 1_000).leave(noted, file, place, small, 1_000);
+  await link.call('DEL', [keys(id).state]);
+  await link.call('HSET', [keys(id).state, ...before]);
+  const then = Date.now() - 40 * 86_400_000;
+  for (const upload of [id, noted]) {
+    await link.call('HSET', [keys(upload).state, 'created_at', then, 'updated_at', then, 'reserved', 0]);
+    await link.call('ZADD', [keys().attention, 1, upload]);
+  }
+  await tendUntil(service, 'both are ended', async () => (await remainsOf(service)).attention.length === 0);
+  assert.deepEqual(await contentOf(service, 'parts'), bytes);
+  assert.deepEqual(await contentOf(service, 'small'), bytes.subarray(0, 1_000));
+});
+
+test('a Redis that is full gets room again: what is abandoned expires, what is complete is completed', async (t) => {
+  const [redisServer, chunks] = await Promise.all([startRedis(), startRedis()]);
+  t.after(() => Promise.all([redisServer.stop(), chunks.stop()]));
+  const faults = new Map<keyof ObjectStore, Fault>([
+    [
+      'completeMultipart',
+      () => Promise.reject(storeErrors.STORE_BUSY({ operation: 'o', key: 'k', reason: 'r' })),
+    ],
+  ]);
+  const service = await startService(t, {
+    settings: { ...quick, idleMs: 1_500 },
+    ...{ redisServer, chunksRedis: chunks.url, wrap: (store: ObjectStore) => faulty(store, faults) },
+  });
+  const { uploads } = service;
+  const abandoned = await begin(uploads, 'abandoned', { size: bytes.length });
+  await sendRange(uploads, abandoned.id, bytes, 0, 1_500_000);
+  const sent = await begin(uploads, 'sent', { size: bytes.length });
+  await sendRange(uploads, sent.id, bytes, 0);
+  await redisServer.command('CONFIG', 'SET', 'maxmemory', '1');
+  await assert.rejects(begin(uploads, 'another', { size: 1 }), { code: 'REDIS_FULL' });
+  faults.clear();
+  const stateOf = async ({ id }: { id: string }) => (await uploads.status(id)).state;
+  await tendUntil(service, 'one has expired', async () => (await stateOf(abandoned)) === 'EXPIRED');
+  await tendUntil(service, 'one is complete', async () => (await stateOf(sent)) === 'COMPLETED');
+  assert.deepEqual(await contentOf(service, 'sent'), bytes);
+  await tendUntil(service, 'both are cleaned up', async () => {
+    const { objects, multiparts, frames } = await remainsOf(service, chunks);
+    return objects.length === 1 && multiparts.length + frames.length === 0;
+  });
+});
+
 test('what a dead process had sent to the store is removed also when it arrives after the clean-up', async (t) => {
   const service = await startService(t, { settings: { ...quick, lateMs: 4_000 } });
   const { uploads, store, link, keys } = service;
@@ -216,8 +290,9 @@ test('what a dead process had sent to the store is removed also when it arrives 
 
 test('a small file that the store did not confirm leaves nothing, also when it arrives late', async (t) => {
   const faults = new Map<keyof ObjectStore, Fault>();
-  const settings = { ...quick, idleMs: 600 };
-  const service = await startService(t, { settings, wrap: (store) => faultyStore(store, faults) });
+  // Long enough for what arrives late to arrive before anybody cleans up after it.
+  const settings = { ...quick, idleMs: 3_000 };
+  const service = await startService(t, { settings, wrap: (store) => faulty(store, faults) });
   const { uploads, store } = service;
   const late: string[] = [];
   const where = { operation: 'put', reason: 'a test' };

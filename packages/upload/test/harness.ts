@@ -257,15 +257,15 @@ export async function objectOf({ records }: Service, path: string): Promise<stri
 type Method = (...args: unknown[]) => Promise<unknown>;
 export type Fault = (call: () => Promise<unknown>, ...args: unknown[]) => Promise<unknown>;
 
-/** A store whose methods can be told to misbehave: a fault gets the call and may fail, repeat or falsify it. */
-export function faultyStore(store: ObjectStore, faults: Map<keyof ObjectStore, Fault>): ObjectStore {
-  return new Proxy(store, {
+/** A store, or what else has methods, that can be told to misbehave: a fault gets the call and may fail, repeat, delay or falsify it. */
+export function faulty<T extends object>(whole: T, faults: ReadonlyMap<keyof T, Fault>): T {
+  return new Proxy(whole, {
     get(target, name) {
       const value = Reflect.get(target, name) as unknown;
       if (typeof value !== 'function') return value;
       const call = (value as Method).bind(target);
       return (...args: unknown[]) => {
-        const fault = faults.get(name as keyof ObjectStore);
+        const fault = faults.get(name as keyof T);
         return fault ? fault(() => call(...args), ...args) : call(...args);
       };
     },

@@ -5,14 +5,16 @@ import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Body, Multipart, ObjectStore } from '@sluice/store';
 import { storeErrors } from '@sluice/store';
-import { startPostgres, startProxy, startRedis, waitUntil } from '@sluice/testbed';
+import { latch, startPostgres, startProxy, startRedis, waitUntil } from '@sluice/testbed';
 import { openRecords } from '@sluice/records';
+import { keysOf } from '../src/keys.js';
+import { scripts } from '../src/scripts.js';
 import {
   begin,
   bytesOf,
   contentOf,
   ended,
-  faultyStore,
+  faulty,
   mebibyte,
   nothingLeftBut,
   objectOf,
@@ -136,7 +138,7 @@ test('a lost range may be sent again in another cut', async (t) => {
 for (const when of ['before the last byte', 'after the last byte'] as const)
   test(`a multipart upload that was aborted behind our back, ${when}, is begun again`, async (t) => {
     const faults = new Map<keyof ObjectStore, Fault>();
-    const service = await startService(t, { settings, wrap: (store) => faultyStore(store, faults) });
+    const service = await startService(t, { settings, wrap: (store) => faulty(store, faults) });
     const { uploads, store } = service;
     const { id } = await begin(uploads, 'f', { size });
     await sendRange(uploads, id, bytes, 0, 2 * mebibyte);
@@ -159,7 +161,7 @@ for (const when of ['before the last byte', 'after the last byte'] as const)
 
 test('an object that was made by a process that died is taken, not made again', async (t) => {
   const faults = new Map<keyof ObjectStore, Fault>();
-  const service = await startService(t, { settings, wrap: (store) => faultyStore(store, faults) });
+  const service = await startService(t, { settings, wrap: (store) => faulty(store, faults) });
   const { uploads } = service;
   let made = 0;
   faults.set('completeMultipart', async (call) => {
@@ -196,11 +198,53 @@ test('a state Redis that is killed and comes back loses no upload', async (t) =>
   await isWhole(service, 'f');
 });
 
+test('a clock that is set back does not make the lease of a dead process last', async (t) => {
+  const service = await startService(t, { settings, workers: 0 });
+  const { uploads, link, keys } = service;
+  const { id } = await begin(uploads, 'f', { size, chunkSize: mebibyte });
+  for (const number of [0, 1, 2, 3])
+    await send(uploads, id, { number }, bytes.subarray(number * mebibyte, (number + 1) * mebibyte));
+  // As a process leaves it that took the lease, before Redis was set back by an hour, and died.
+  const [seconds] = (await link.call('TIME', [])) as Buffer[];
+  const lease = { lease_until: (Number(seconds) + 3_600) * 1_000, lease_ms: quick.leaseMs!, fence: 1 };
+  const fields = Object.entries({ ...lease, status: 'COMPLETING', lease_holder: 'dead' }).flat();
+  await link.call('HSET', [keys(id).state, ...fields]);
+  await service.another({ workers: 2 });
+  assert.equal((await ended(uploads, id, 8_000)).result!.sha256, sha256(bytes));
+  await isWhole(service, 'f');
+});
+
+test('a clock that is set back makes nobody wait longer for a look', async (t) => {
+  const { link, prefix } = await startService(t, { settings });
+  // Where nobody else looks.
+  const { attention, budget } = keysOf(`${prefix}-quiet`, 0, '');
+  const now = async (): Promise<number> => Number(((await link.call('TIME', [])) as Buffer[])[0]) * 1_000;
+  const look = async (): Promise<string[]> =>
+    ((await link.run(scripts.overdue, { attention, budget }, { limit: 10, pauseMs: 1_000 })) as Buffer[]).map(
+      String,
+    );
+  const hour = 3_600_000;
+  // As it was before Redis was set back by an hour: one look was due at once, the other in a minute.
+  const before = (await now()) + hour;
+  await link.call('ZADD', [attention, before, 'due', before + 60_000, 'later']);
+  await link.call('HSET', [budget, 'looked', before]);
+  await waitUntil('what was due is looked at', async () => (await look()).includes('due'), {
+    timeoutMs: 5_000,
+  });
+  const left = Number(await link.call('ZSCORE', [attention, 'later'])) - (await now());
+  assert.ok(left > 30_000 && left <= 61_000, `${left} ms`);
+  // Servers differ by a little after a failover; that is no reason to hurry.
+  await link.call('HSET', [budget, 'looked', (await now()) + 500]);
+  const score = await link.call('ZSCORE', [attention, 'later']);
+  assert.ok(!(await look()).includes('later'));
+  assert.deepEqual(await link.call('ZSCORE', [attention, 'later']), score);
+});
+
 test('a database that is away while an upload completes is waited for', async (t) => {
   const postgres = await startPostgres({ fsync: false });
   const proxy = await startProxy(postgres.port);
   const url = (await postgres.createDatabase()).replace(`:${postgres.port}`, `:${proxy.port}`);
-  const records = await openRecords({ url, deadlineMs: 1_000 });
+  const records = await openRecords({ url, deadlineMs: 5_000 });
   await records.drives.create({ tenant, name: 'main', bucket: 'files' });
   t.after(async () => {
     await records.close();
@@ -230,7 +274,7 @@ const where = () => ({ operation: 'put', key: 'k', reason: 'a test' });
 for (const [trouble, error] of troubles)
   test(`a store that ${trouble} refuses whole parts, keeps what is buffered, and works again later`, async (t) => {
     const faults = new Map<keyof ObjectStore, Fault>();
-    const service = await startService(t, { settings, wrap: (store) => faultyStore(store, faults) });
+    const service = await startService(t, { settings, wrap: (store) => faulty(store, faults) });
     const { uploads } = service;
     const { id } = await begin(uploads, 'f', { size });
     const failing: Fault = () => Promise.reject(error());
@@ -253,7 +297,7 @@ test('a store that stores other bytes than it was sent is noticed, and the uploa
     settings,
     wrap: (store) => {
       real = store;
-      return faultyStore(store, faults);
+      return faulty(store, faults);
     },
   });
   const { uploads } = service;
@@ -282,7 +326,7 @@ test('a store that stores other bytes than it was sent is noticed, and the uploa
 
 test('an object that differs from what was received fails the upload with the reason', async (t) => {
   const faults = new Map<keyof ObjectStore, Fault>();
-  const service = await startService(t, { settings, wrap: (store) => faultyStore(store, faults) });
+  const service = await startService(t, { settings, wrap: (store) => faulty(store, faults) });
   const { uploads } = service;
   faults.set('completeMultipart', async (call) => ({ ...((await call()) as object), crc64: 1n }));
   const { id } = await begin(uploads, 'f', { size });
@@ -295,6 +339,44 @@ test('an object that differs from what was received fails the upload with the re
     undefined,
   );
   await nothingLeftBut(service, []);
+});
+
+test('a chunk that comes twice and is late while the file is made takes nothing away', async (t) => {
+  const faults = new Map<keyof ObjectStore, Fault>();
+  const service = await startService(t, { settings, wrap: (store) => faulty(store, faults) });
+  const { uploads } = service;
+  const chunkSize = mebibyte;
+  const { id } = await begin(uploads, 'f', { size, chunkSize });
+  const chunk = (number: number) =>
+    send(uploads, id, { number }, bytes.subarray(number * chunkSize, (number + 1) * chunkSize));
+  const made = latch();
+  const late = latch();
+  let isFirst = true;
+  faults.set('putPart', async (call) => {
+    if (isFirst) {
+      isFirst = false;
+      await made.opened;
+    }
+    return call();
+  });
+  faults.set('completeMultipart', async (call) => {
+    const object = await call();
+    made.open();
+    await late.opened;
+    return object;
+  });
+  const twice = chunk(0);
+  twice.catch(() => {});
+  await waitUntil('it is under way', () => !isFirst);
+  for (const number of [0, 1, 2, 3]) await chunk(number);
+  await assert.rejects(twice, { code: 'UPLOAD_OVERTAKEN', retryable: true });
+  const { state, missing, receivedBytes } = await uploads.status(id);
+  assert.deepEqual([state, missing, receivedBytes], ['COMPLETING', [], size]);
+  assert.equal((await chunk(0)).duplicate, true);
+  late.open();
+  assert.equal((await ended(uploads, id)).result!.sha256, sha256(bytes));
+  assert.equal((await chunk(0)).duplicate, true);
+  await isWhole(service, 'f');
 });
 
 test('requests that bring different bytes for the same chunk at once never make a mixed file', async (t) => {
@@ -314,7 +396,7 @@ test('requests that bring different bytes for the same chunk at once never make 
           id,
           { number },
           version.subarray(number * each, (number + 1) * each),
-        ).catch((error: { code?: string }) => assert.match(error.code!, /CONFLICT|ENDED|OVERLAPS/)),
+        ).catch((error: { code?: string }) => assert.match(error.code!, /CONFLICT|ENDED|OVERLAPS|OVERTAKEN/)),
       ),
     );
     await Promise.all(tries);
@@ -430,7 +512,7 @@ test('lost frames are noticed by whoever looks after the upload, also those of c
 
 test('a part that the store has with the same bytes under another ETag is taken as it is', async (t) => {
   const faults = new Map<keyof ObjectStore, Fault>();
-  const service = await startService(t, { settings, wrap: (store) => faultyStore(store, faults) });
+  const service = await startService(t, { settings, wrap: (store) => faulty(store, faults) });
   const { uploads } = service;
   let sent = 0;
   faults.set('putPart', async (call) => {

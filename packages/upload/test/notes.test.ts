@@ -3,12 +3,14 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openRecords } from '@sluice/records';
-import { startLossyProxy, waitUntil } from '@sluice/testbed';
+import { startLossyProxy, startRedis, waitUntil } from '@sluice/testbed';
+import type { ObjectStore } from '@sluice/store';
 import { makeId } from '../src/keys.js';
 import { Notes } from '../src/notes.js';
 import {
   bytesOf,
   contentOf,
+  faulty,
   nothingLeftBut,
   objectOf,
   quick,
@@ -17,6 +19,7 @@ import {
   stopServers,
   stream,
   tenant,
+  type Fault,
 } from './harness.js';
 
 after(stopServers);
@@ -40,7 +43,7 @@ test('the notes of files that end together go with two commands', async (t) => {
 });
 
 test('a small file whose bytes dribble in for longer than a note lives is stored', async (t) => {
-  const service = await startService(t, { settings: { ...quick, idleMs: 800 } });
+  const service = await startService(t, { settings: { ...quick, idleMs: 1_600 } });
   const { uploads } = service;
   const bytes = bytesOf(10);
   const tending = setInterval(() => void uploads.tend().catch(() => {}), 100);
@@ -78,15 +81,29 @@ test('a small file whose commit got no answer is stored once, and its owner is t
   assert.deepEqual(told, ['f']);
 });
 
+test('a small file that is recorded is answered, also when Redis hangs before its note is gone', async (t) => {
+  const redisServer = await startRedis();
+  const hangAfter: Fault = (put) => put().finally(() => redisServer.pause());
+  const wrap = (store: ObjectStore): ObjectStore => faulty(store, new Map([['put', hangAfter]]));
+  const service = await startService(t, { settings: quick, redisServer, wrap });
+  t.after(() => redisServer.stop());
+  const stored = service.uploads.store(file, stream(bytesOf(10)), 10);
+  // As long as Redis hangs nobody can tell it anything.
+  const { size } = await stored.finally(() => redisServer.resume());
+  assert.equal(size, 10);
+  await nothingLeftBut(service, [await objectOf(service, 'f')]);
+});
+
 test('a note whose drive was removed is cleaned up like any other', async (t) => {
   const service = await startService(t, { settings: { ...quick, idleMs: 300 } });
   const { uploads, records, store, link, prefix } = service;
   await records.drives.create({ tenant, name: 'gone', bucket: 'files' });
   const id = makeId(0);
   const key = `tenants/${tenant}/${id}/object`;
-  await new Notes(link, prefix, 300).leave(id, { ...file, drive: 'gone' }, place, key, 1);
   await store.put(key, Buffer.from('x'));
   await records.drives.delete(tenant, 'gone');
+  // Last, because it is looked after from now on.
+  await new Notes(link, prefix, 300).leave(id, { ...file, drive: 'gone' }, place, key, 1);
   const tending = setInterval(() => void uploads.tend().catch(() => {}), 100);
   t.after(() => clearInterval(tending));
   await waitUntil('its object is gone', async () => (await store.head(key)) === undefined);

@@ -1,21 +1,25 @@
 // How long the steps of an upload wait for a store or a database that is away.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { recordsErrors } from '@sluice/records';
 import { storeErrors, type ObjectStore } from '@sluice/store';
-import { waitUntil } from '@sluice/testbed';
+import { startRedis, waitUntil } from '@sluice/testbed';
 import { uploadErrors } from '../src/errors.js';
 import { backoff, waitFor } from '../src/work.js';
 import {
   begin,
   bytesOf,
   ended,
-  faultyStore,
+  faulty,
+  mebibyte,
   quick,
   sendRange,
   sha256,
   startService,
   stopServers,
+  stream,
+  tenant,
   type Fault,
 } from './harness.js';
 
@@ -41,7 +45,7 @@ test('what does not pass is not waited for', () => {
 test('a part that found the store away again and again is written soon after it is back', async (t) => {
   const faults = new Map<keyof ObjectStore, Fault>();
   let tries = 0;
-  const service = await startService(t, { settings: quick, wrap: (store) => faultyStore(store, faults) });
+  const service = await startService(t, { settings: quick, wrap: (store) => faulty(store, faults) });
   const { uploads } = service;
   const bytes = bytesOf(300_000);
   const { id } = await begin(uploads, 'f', { size: bytes.length });
@@ -56,4 +60,24 @@ test('a part that found the store away again and again is written soon after it 
   const { state, result } = await ended(uploads, id, 60_000);
   assert.equal(state, 'COMPLETED');
   assert.equal(result!.sha256, sha256(bytes));
+});
+
+test('whoever waits long for the end of a file asks seldom', async (t) => {
+  const redisServer = await startRedis();
+  t.after(() => redisServer.stop());
+  const faults = new Map<keyof ObjectStore, Fault>([['completeMultipart', () => Promise.reject(away())]]);
+  const wrap = (store: ObjectStore) => faulty(store, faults);
+  const { uploads } = await startService(t, { settings: quick, redisServer, wrap });
+  const bytes = bytesOf(3 * mebibyte);
+  const files = Array.from({ length: 10 }, (_, n) =>
+    uploads.store({ tenant, drive: 'main', path: `f${n}` }, stream(bytes), bytes.length),
+  );
+  await pause(4_000);
+  await redisServer.command('CONFIG', 'RESETSTAT');
+  await pause(1_000);
+  const statistics = String(await redisServer.command('INFO', 'commandstats'));
+  const asked = Number(/cmdstat_hgetall:calls=(\d+)/.exec(statistics)?.[1]);
+  faults.clear();
+  for (const file of await Promise.all(files)) assert.equal(file.sha256, sha256(bytes));
+  assert.ok(asked < 150, `${asked} questions in a second, for ten files`);
 });

@@ -84,6 +84,13 @@ test('chunks of five mebibytes or more are parts themselves, smaller ones share 
     assert.equal(partAt(large, chunk * 64 * mebibyte).size, 64 * mebibyte, 'no large chunk is buffered');
 });
 
+test('a part of a file that comes in pieces is no larger than what the client sends at once', () => {
+  const clientsLargestBytes = 16 * mebibyte;
+  for (const size of [mebibyte, 200 * mebibyte, gibibyte, 100 * gibibyte])
+    assert.ok(planParts(size, undefined, s3).partBytes <= clientsLargestBytes, `${size}`);
+  assert.equal(planParts(gibibyte, undefined, s3, undefined, true).partBytes, 32 * mebibyte);
+});
+
 test('neighbouring parts touch, and the last one ends with the file', () => {
   const next = random(2);
   for (let i = 0; i < 500; i++) {

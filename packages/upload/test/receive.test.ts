@@ -1,7 +1,8 @@
 // Chunks in every order and of every size become the file that was sent, or nothing changes.
 import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
 import { after, test } from 'node:test';
-import { parseDigest } from '../src/index.js';
+import { parseDigest, type NewUpload } from '../src/index.js';
 import {
   bytesOf,
   contentOf,
@@ -81,6 +82,28 @@ test('a file in one call is stored, whatever its size', async (t) => {
       assert.deepEqual(await contentOf(service, path), bytes, path);
     }
   }
+});
+
+test('nobody listens to a body any more when its file was refused, or broke off', async (t) => {
+  const { uploads } = await startService(t, { settings: small });
+  const listeners: [string, number][] = [];
+  const refuse = async (what: string, file: Partial<NewUpload>, length?: number): Promise<void> => {
+    const source = new Readable({ read() {} });
+    source.push(bytesOf(10));
+    const storing = uploads.store({ tenant, drive: 'main', path: what, ...file }, source, length);
+    if (length === undefined) source.destroy(new Error('cut'));
+    await assert.rejects(storing, what);
+    listeners.push([what, source.listenerCount('data')]);
+  };
+  await refuse('no drive', { drive: 'none' }, 10);
+  await refuse('no path', { path: '../x' }, 10);
+  await refuse('too large', { limits: { maxFileBytes: 5 } }, 10);
+  await refuse('no large drive', { drive: 'none' }, 2 * mebibyte);
+  await refuse('cut off', {});
+  assert.deepEqual(
+    listeners.filter(([, count]) => count > 0),
+    [],
+  );
 });
 
 test('the same bytes again are a success, other bytes are a conflict', async (t) => {

@@ -117,7 +117,8 @@ test('with every answer lost once, chunks of no fixed size, a late length and a 
   await uploads.declare(other.id, { size: 9_000 });
   assert.equal((await uploads.cancel(other.id)).state, 'CANCELLED');
   await nothingLeftBut(service, [await objectOf(service, 'f')]);
-  const missed = Object.keys(scripts).filter((name) => !ran.has(name) && name !== 'overdue');
-  // Renewed and extended only by what takes long; see lost.test.ts, body.test.ts and notes.test.ts.
-  assert.deepEqual(missed.sort(), ['extend', 'release', 'renew', 'renote']);
+  // Renewed and extended only by what takes long, as on a busy machine; see lost.test.ts, body.test.ts and notes.test.ts.
+  const seldom = ['extend', 'overdue', 'release', 'renew', 'renote'];
+  const missed = Object.keys(scripts).filter((name) => !ran.has(name) && !seldom.includes(name));
+  assert.deepEqual(missed, []);
 });
