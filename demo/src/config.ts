@@ -10,13 +10,18 @@ export interface Config {
   seconds: number | undefined;
 }
 
+const usage =
+  'npm run demo [-- --seconds 60]; SLUICE_URL, SLUICE_KEY and SLUICE_REDIS_URL say which server, unless it is the one of "npm start" here';
+
+/** What to do, or in words why that is not clear. */
 export function readConfig(args: readonly string[]): Config | string {
+  const isUnderstood = args.length === 0 || (args.length === 2 && args[0] === '--seconds');
+  if (!isUnderstood) return usage;
   const { SLUICE_URL, SLUICE_KEY, SLUICE_REDIS_URL, SLUICE_DATA_DIR = '.sluice' } = process.env;
   const redisUrl = SLUICE_REDIS_URL ?? ownRedis(SLUICE_DATA_DIR);
   if (redisUrl === undefined)
     return 'no server of this folder runs: start one with "npm start", or say SLUICE_REDIS_URL and SLUICE_URL';
-  const at = args.indexOf('--seconds');
-  const seconds = at === -1 ? undefined : Number(args[at + 1]);
+  const seconds = args.length === 0 ? undefined : Number(args[1]);
   if (seconds !== undefined && !(seconds > 0)) return '--seconds takes a number of seconds';
   return { url: SLUICE_URL ?? 'http://127.0.0.1:7420', key: SLUICE_KEY, redisUrl, seconds };
 }

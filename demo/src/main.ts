@@ -5,8 +5,9 @@ import { startWork } from './work.js';
 
 const told = new Set<string>();
 const config = readConfig(process.argv.slice(2));
-if (typeof config === 'string') {
-  console.error(`demo: ${config}`);
+const problem = typeof config === 'string' ? config : await problemOf(config.url);
+if (typeof config === 'string' || problem !== undefined) {
+  console.error(`demo: ${problem}`);
   process.exitCode = 2;
 } else {
   const ending = new AbortController();
@@ -19,6 +20,16 @@ if (typeof config === 'string') {
   await stopWork();
   clearTimeout(limit);
   console.log('Ended; what was made stays.');
+}
+
+/** Before any work is made: jobs would be in Redis, and nobody would show them. */
+async function problemOf(url: string): Promise<string | undefined> {
+  try {
+    await fetch(`${url}/healthz`);
+    return undefined;
+  } catch {
+    return `no server answers at ${url}: start one with "npm start", or say in SLUICE_URL where it is`;
+  }
 }
 
 /** Each kind of problem once: a demo that complains four times a second helps nobody. */

@@ -68,6 +68,21 @@ test('the demo without a server says how to start one', async () => {
   assert.match(demo.said(), /npm start/);
 });
 
+test('where no server answers the demo begins nothing, and says where it looked', async () => {
+  // Ports below 1024 are not given to tests: nobody comes to listen there meanwhile.
+  const nowhere = 'http://127.0.0.1:9';
+  const demo = run([], { SLUICE_DATA_DIR: server.folder, SLUICE_URL: nowhere });
+  assert.equal(await demo.ended, 2);
+  assert.equal(demo.said().trim().split('\n').length, 1, demo.said());
+  assert.match(demo.said(), new RegExp(`${nowhere}.*SLUICE_URL`));
+});
+
+test('the demo starts nothing when it does not understand what was asked', async () => {
+  const demo = run(['--help'], { SLUICE_DATA_DIR: server.folder, SLUICE_URL: server.url });
+  assert.equal(await demo.ended, 2);
+  assert.match(demo.said(), /--seconds 60/);
+});
+
 async function isCacheRead(): Promise<boolean> {
   const cache = await ask<{ total: { nearHits: number; redisHits: number } } | null>('/v1/cache');
   return cache !== null && cache.total.nearHits + cache.total.redisHits > 0;

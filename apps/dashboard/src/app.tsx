@@ -1,6 +1,6 @@
 // The frame around every page: navigation, the bar with search and the state of the live connection, and the page that the address names.
 import type { ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { messageOf, session, signOut, whoAmI } from './data/api.js';
 import { lastHeardMs, liveState, now, overview, startLive, stopLive } from './data/live.js';
 import { forgetAll } from './data/uploading.js';
@@ -50,7 +50,18 @@ export function App() {
 
 function Shell() {
   const [isOpen, setOpen] = useState(false);
+  const menu = useRef<HTMLButtonElement>(null);
   useEffect(() => setOpen(false), [path.value]);
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const close = (event: KeyboardEvent): void => {
+      if (event.key !== 'Escape') return;
+      setOpen(false);
+      menu.current?.focus();
+    };
+    document.addEventListener('keydown', close);
+    return () => document.removeEventListener('keydown', close);
+  }, [isOpen]);
   return (
     <>
       <a class="skip" href="#page" data-leave>
@@ -60,6 +71,7 @@ function Shell() {
         <Navigation isOpen={isOpen} />
         <header class="bar">
           <button
+            ref={menu}
             class="button menu-button"
             type="button"
             aria-expanded={isOpen}

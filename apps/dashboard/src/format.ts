@@ -16,6 +16,8 @@ export function decimal(value: number | null | undefined): string {
 }
 
 const steps: [least: number, unit: string][] = [
+  [1e15, 'P'],
+  [1e12, 'T'],
   [1e9, 'G'],
   [1e6, 'M'],
   [1e4, 'k'],

@@ -2,6 +2,7 @@
 // an address can be sent to somebody else.
 import { computed, signal } from '@preact/signals';
 import { queryText, type Query } from './data/api.js';
+import { followScrolling, scrollBack, scrollOn } from './scrolled.js';
 
 interface Address {
   path: string;
@@ -19,17 +20,23 @@ export function followAddress(): void {
   const read = (): void => {
     address.value = { path: location.pathname, search: location.search };
   };
-  window.addEventListener('popstate', read);
+  window.addEventListener('popstate', (event) => {
+    read();
+    // A link into the page itself scrolls by itself.
+    if (location.hash === '') scrollBack(event.state);
+  });
+  followScrolling(history.state);
   document.addEventListener('click', followLink);
   read();
 }
 
 export function go(href: string, { replace = false } = {}): void {
-  if (replace) history.replaceState(null, '', href);
-  else history.pushState(null, '', href);
+  // The state tells entries of the history apart, also across a reload.
+  if (replace) history.replaceState(history.state, '', href);
+  else history.pushState(performance.timeOrigin + performance.now(), '', href);
   const before = address.value.path;
   address.value = { path: location.pathname, search: location.search };
-  if (before !== address.value.path) window.scrollTo(0, 0);
+  scrollOn(history.state, before !== address.value.path);
 }
 
 /** Changes some filters and keeps the others; an empty one goes. */

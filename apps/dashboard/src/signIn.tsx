@@ -1,6 +1,6 @@
 // The door: a key once, a cookie from then on that no script can read.
 import { useEffect, useState } from 'preact/hooks';
-import { messageOf, signIn } from './data/api.js';
+import { ApiError, messageOf, signIn } from './data/api.js';
 import { Command, Notice } from './parts/notice.js';
 
 export function SignIn() {
@@ -16,7 +16,11 @@ export function SignIn() {
     try {
       await signIn(key.trim());
     } catch (error) {
-      setProblem(messageOf(error));
+      setProblem(
+        isWrongKey(error)
+          ? 'This key opens nothing here. It may be mistyped, revoked or expired.'
+          : messageOf(error),
+      );
     } finally {
       setBusy(false);
     }
@@ -61,4 +65,9 @@ export function SignIn() {
       </section>
     </main>
   );
+}
+
+/** The server then says how programs send a key, which helps nobody who stands before a form. */
+function isWrongKey(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 401;
 }

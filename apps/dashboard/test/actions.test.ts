@@ -1,7 +1,7 @@
 /** What people do on the page, in a real browser against a stand-in that remembers what it was asked. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
-import { chromiumProblem, startBrowser, type Browser } from '@sluice/testbed';
+import { chromiumProblem, startBrowser, waitUntil, type Browser } from '@sluice/testbed';
 import type { Page } from 'playwright-core';
 import { startStandIn, type StandIn } from './standIn.js';
 
@@ -99,7 +99,9 @@ test('filters stand in the address, and the address brings them back', { skip: n
   await page.waitForURL(/state=dead/);
   await page.reload();
   assert.equal(await page.getByLabel('Payload field').inputValue(), 'user.id');
-  assert.ok(standIn.requests.some(({ line }) => /jobs\?state=dead&field=user\.id&equals=17/.test(line)));
+  const isAsked = (): boolean =>
+    standIn.requests.some(({ line }) => /jobs\?state=dead&field=user\.id&equals=17/.test(line));
+  await waitUntil('the list is asked for', isAsked, { timeoutMs: 30_000 });
   await page.context().close();
 });
 
@@ -163,10 +165,12 @@ test('a server that goes away is missed within seconds, and found again', { skip
   await page.getByText('live', { exact: true }).waitFor();
   standIn.isDown = true;
   await page.getByText('no connection').waitFor();
-  // What was known stays on the page.
+  // What was known stays on the page, and is called old.
   await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
+  await page.getByRole('alert').filter({ hasText: 'The server does not answer. The figures' }).waitFor();
   standIn.isDown = false;
   await page.getByText('live', { exact: true }).waitFor({ timeout: 60_000 });
+  await page.getByText('The figures are the last').waitFor({ state: 'detached' });
   await page.context().close();
 });
 

@@ -54,6 +54,8 @@ test('large numbers are short, small ones are exact', () => {
   assert.equal(compact(12_345), '12.3 k');
   assert.equal(compact(1_204_331), '1.2 M');
   assert.equal(compact(123_456_789), '123 M');
+  assert.equal(compact(4_200_000_000_000), '4.2 T');
+  assert.equal(compact(1e15), '1.0 P');
   assert.equal(number(1_204_331), '1,204,331');
   assert.equal(rate(0.04), '< 0.1');
   assert.equal(rate(2.34), '2.3');

@@ -20,7 +20,9 @@ before(async () => {
 });
 
 beforeEach(() => {
-  if (!noBrowser) standIn.requests.length = 0;
+  if (noBrowser) return;
+  standIn.requests.length = 0;
+  standIn.otherwise = undefined;
 });
 
 after(async () => {
@@ -132,9 +134,26 @@ test('a whole group of cached values is invalidated only after a question', { sk
   await button('Invalidate group').click();
   assert.deepEqual(asked('POST /v1/cache/user/invalidate'), []);
   await dialog().getByRole('button', { name: 'Invalidate' }).click();
-  await page.getByText(`The group ${hostile} is loaded anew.`).waitFor();
+  await page.getByText(`What belongs to ${hostile} is loaded anew.`).waitFor();
   assert.deepEqual(asked('POST /v1/cache/user/invalidate'), [{ group: hostile }]);
 });
+
+test(
+  'a group with parts is written as a list, and one that Redis did not hear of is kept',
+  { skip: noBrowser },
+  async () => {
+    standIn.otherwise = (method, { pathname }) =>
+      method === 'POST' && pathname === '/v1/cache/user/invalidate'
+        ? [200, { invalidated: 'kept' }]
+        : undefined;
+    await page.goto(`${standIn.url}/cache?family=user`);
+    await page.getByLabel('Group').fill('["graph","17"]');
+    await button('Invalidate group').click();
+    await dialog().getByRole('button', { name: 'Invalidate' }).click();
+    await page.getByText('invalidates as soon as it does').waitFor();
+    assert.deepEqual(asked('POST /v1/cache/user/invalidate'), [{ group: ['graph', '17'] }]);
+  },
+);
 
 test(
   'a schedule is set with a time zone and data, and ended after a question',
@@ -159,6 +178,38 @@ test(
     assert.equal(asked('DELETE /v1/queues/mail/schedules/nightly').length, 1);
   },
 );
+
+test('nothing is offered that would write into a queue of Sluice itself', { skip: noBrowser }, async () => {
+  await page.goto(`${standIn.url}/schedules`);
+  await button('New schedule').click();
+  const offered = await dialog().getByLabel('Queue').locator('option').allTextContents();
+  assert.deepEqual([offered.includes('mail'), offered.includes('webhooks')], [true, false]);
+  const buttons = async (queue: string) => {
+    await page.goto(`${standIn.url}/jobs/${queue}/17`);
+    await button('Retry').waitFor();
+    return button('Edit and replay').count();
+  };
+  assert.deepEqual([await buttons('document'), await buttons('webhooks')], [1, 0]);
+});
+
+test('a schedule is set for every so often', { skip: noBrowser }, async () => {
+  await page.goto(`${standIn.url}/schedules?queue=mail`);
+  await button('New schedule').click();
+  await dialog().getByLabel('Name').fill('sweep');
+  await dialog().getByLabel('When').selectOption('every so often');
+  for (const unclear of ['', 'often', '0', '-5', '1e999']) {
+    await dialog().getByRole('textbox', { name: 'Every' }).fill(unclear);
+    await dialog().getByText('Say how often').waitFor();
+    assert.equal(await button('Set').isDisabled(), true, unclear);
+  }
+  await dialog().getByRole('textbox', { name: 'Every' }).fill('1.5');
+  await dialog().getByLabel('Unit').selectOption('hours');
+  await button('Set').click();
+  await page.getByText('sweep is set.').waitFor();
+  assert.deepEqual(asked('PUT /v1/queues/mail/schedules/sweep'), [
+    { when: { everyMs: 5_400_000 }, data: {} },
+  ]);
+});
 
 test(
   'a worker is drained, and one that drains works again; the silent one stands first',

@@ -183,6 +183,20 @@ test('a part that cannot be drawn leaves the others in their places', stage.need
   await page.getByRole('heading', { name: 'Redis', level: 1 }).waitFor();
 });
 
+test('a name in the address brings nothing into a command that somebody pastes', stage.needs, async () => {
+  stage.standIn.scene = 'empty';
+  const queue = encodeURIComponent(`x'; reboot $(id) \`id\` | sh #`);
+  const page = await stage.open(`/jobs?queue=${queue}`);
+  for (const path of [`/jobs?queue=${queue}`, `/queues/${queue}`]) {
+    await page.goto(stage.standIn.url + path);
+    const command = await page.locator('.command code').innerText();
+    assert.match(
+      command,
+      /^curl -H "X-Sluice-Key: \$KEY" -X POST http:\/\/[\d.:]+\/v1\/queues\/[\w%.-]+\/jobs -H '[^']+' -d '[^']+'$/,
+    );
+  }
+});
+
 test('data are written out as JSON that means the same, whatever is in them', () => {
   const odd = { name: turned, list: [1, { deep: null }], '\u202E': '\u0000' };
   assert.deepEqual(JSON.parse(pretty(odd)), odd);

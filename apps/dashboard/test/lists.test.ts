@@ -14,6 +14,7 @@ const began = Date.now();
 test('what is half written in a filter outlives the news', stage.needs, async () => {
   const page = await stage.open('/events');
   await page.getByRole('cell', { name: 'repository.documents.created' }).first().waitFor();
+  await page.getByText('live', { exact: true }).waitFor();
   await page.getByLabel('Topic').pressSequentially('repository.doc');
   stage.standIn.tell('events', event(1), place(1));
   await page.getByText('live-1', { exact: true }).waitFor();
@@ -60,6 +61,7 @@ test(
 test('a beginning of topics takes live events, too', stage.needs, async () => {
   const page = await stage.open('/events?topic=repository.');
   await page.getByRole('table').waitFor();
+  await page.getByText('live', { exact: true }).waitFor();
   stage.standIn.tell('events', event(1, 'repository.documents.deleted'), place(1));
   stage.standIn.tell('events', event(2, 'jobs.dead'), place(2));
   await page.getByText('live-1', { exact: true }).waitFor();
@@ -69,6 +71,7 @@ test('a beginning of topics takes live events, too', stage.needs, async () => {
 test('after a gap in the stream the list is asked for again', stage.needs, async () => {
   const page = await stage.open('/events');
   await page.getByRole('table').waitFor();
+  await page.getByText('live', { exact: true }).waitFor();
   const lists = (): number => stage.standIn.requests.filter(({ line }) => /v1\/events\?/.test(line)).length;
   const before = lists();
   stage.standIn.tell('events', event(1), place(1));
@@ -125,6 +128,19 @@ test('letters that a paced replay took disappear from the list', stage.needs, as
   left = 0;
   await page.getByText('No letter matches').waitFor({ timeout: 4_000 });
 });
+
+test(
+  'a list is shown although each answer takes longer than the page waits before it asks again',
+  stage.needs,
+  async () => {
+    const page = await stage.open('/redis');
+    await page.getByText('live', { exact: true }).waitFor();
+    stage.standIn.slowMs = 2_500;
+    await page.getByRole('link', { name: /^Dead letters/ }).click();
+    // Operations are asked for every second and a half.
+    await page.getByText('410 of 1,200').waitFor();
+  },
+);
 
 /** Every list that the server pages, with the panel it stands in and the field by which the last row is known. */
 const paged: { path: string; asks: string; panel: string; field: string }[] = [

@@ -163,6 +163,8 @@ test('the focus returns to what opened a dialog, however it was closed', stage.n
   for (const close of ['Keep them', 'Close']) {
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').getByRole('button', { name: close }).click();
+    // The browser gives the focus back at once; the page takes the dialog away a moment later.
+    await page.locator('dialog').waitFor({ state: 'detached' });
     await hasFocus(page, 'Replay all matching');
   }
   await page.keyboard.press('Enter');
@@ -196,6 +198,50 @@ test('an id from the search on top replaces the one that is followed', stage.nee
   await page.waitForURL(/id=abc-18/);
   const field = page.getByLabel('Id of an upload, a file, an event or a job');
   await waitUntil('the new id', async () => (await field.inputValue()) === 'abc-18');
+});
+
+test(
+  'of a queue that nobody has opened nothing can be paused; the page says how to open it',
+  stage.needs,
+  async () => {
+    stage.standIn.scene = 'empty';
+    const page = await stage.open('/queues/document');
+    await page.getByText('There is no queue document').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Pause' }).count(), 0);
+    assert.equal(await page.locator('.notice').count(), 0);
+  },
+);
+
+test('what the server itself cannot see is said on every page', stage.needs, async () => {
+  stage.standIn.scene = 'broken';
+  const page = await stage.open('/');
+  for (const title of ['Queues', 'Workers', 'Overview']) {
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: title }).click();
+    await page.getByRole('heading', { name: title, level: 1 }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'ECONNREFUSED' }).waitFor();
+    assert.equal(await page.getByRole('alert').count(), 1);
+  }
+});
+
+test(
+  'without a drive nothing can be sent, and the page leads to where one is made',
+  stage.needs,
+  async () => {
+    stage.standIn.scene = 'empty';
+    const page = await stage.open('/uploads');
+    await page.getByText('There is no drive yet').getByRole('link', { name: 'Files' }).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Choose files' }).isDisabled(), true);
+    assert.equal(await page.getByLabel('Drive').count(), 0);
+  },
+);
+
+test('where no letter is, there is nothing to replay or discard', stage.needs, async () => {
+  const page = await stage.open('/dead?queue=document');
+  await page.getByRole('button', { name: 'Discard all matching' }).waitFor();
+  stage.standIn.scene = 'empty';
+  await page.goto(`${stage.standIn.url}/dead?queue=document`);
+  await page.getByText('No letter matches').waitFor();
+  assert.equal(await page.getByRole('button', { name: /all matching/ }).count(), 0);
 });
 
 test('an empty text file is said to be empty', stage.needs, async () => {

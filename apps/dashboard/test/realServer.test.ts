@@ -273,7 +273,8 @@ test(
     await page.getByRole('link', { name: 'acme.json' }).click();
     await page.getByText('"of acme"').waitFor();
     const download = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Download acme.json' }).click();
+    const row = page.getByRole('row', { name: /acme\.json/ });
+    await row.getByRole('button', { name: 'Download acme.json' }).click();
     const file = await (await download).path();
     assert.equal(readFileSync(file, 'utf8'), '"of acme"');
     await page.context().close();

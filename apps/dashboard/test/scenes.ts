@@ -130,6 +130,7 @@ function queueOf(name: string, i: number, scene: SceneName, nowMs: number): Queu
   return {
     name,
     paused: name === 'mail',
+    reserved: name === 'webhooks',
     counts: {
       waiting: isBroken && i === 0 ? 1_204_331 : [213, 44, 8, 91, 1_020, 0, 3, 0][i]!,
       delayed: [3, 3, 0, 3, 0, 0, 0, 0][i]!,

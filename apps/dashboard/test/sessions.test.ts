@@ -8,6 +8,8 @@ const stage = useStage();
 test('the next person in a tab sees nothing of what the one before saw', stage.needs, async () => {
   const page = await stage.open('/');
   await page.getByText('mail', { exact: true }).first().waitFor();
+  // What is told before somebody listens is heard by nobody.
+  await page.getByText('live', { exact: true }).waitFor();
   stage.standIn.tell('events', event('secret-event'), '1-1');
   await page.getByRole('link', { name: 'Events', exact: true }).click();
   await page.getByText('secret-event').waitFor();

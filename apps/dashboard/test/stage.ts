@@ -4,8 +4,8 @@ import { chromiumProblem, startBrowser, type Browser } from '@sluice/testbed';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { startStandIn, type StandIn } from './standIn.js';
 
-/** The stand-in answers at once; what is not there by then does not come. */
-const patienceMs = 15_000;
+/** The stand-in answers at once; what is not there by then does not come, however busy the machine is. */
+const patienceMs = 30_000;
 
 export interface Stage {
   /** The options of a test: why it cannot run here, if it cannot. */

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import {
   alertsOf,
@@ -39,6 +40,8 @@ export interface StandIn {
   installation: boolean;
   signedIn: boolean;
   isDown: boolean;
+  /** How long every answer takes. */
+  slowMs: number;
   /** Asked first: what a test wants answered otherwise than the scene does. */
   otherwise: Otherwise | undefined;
   /** Changes whatever is answered or told, except who somebody is. What is told has no address. */
@@ -62,6 +65,7 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
     installation: true,
     signedIn: true,
     isDown: false,
+    slowMs: 0,
     otherwise: undefined,
     twist: (value) => value,
     tell: (topic, data, id) => {
@@ -86,6 +90,7 @@ export async function startStandIn(scene: SceneName): Promise<StandIn> {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const address = new URL(request.url!, 'http://stand-in');
     const body = await bodyOf(request);
+    if (standIn.slowMs > 0) await sleep(standIn.slowMs);
     if (address.pathname === '/v1/live' && standIn.signedIn) {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       streams.add(response);

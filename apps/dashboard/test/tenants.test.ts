@@ -50,6 +50,8 @@ test('tenants that keys, uploads and events name are there to be pressed', stage
   // What belongs to the tenant before does not go along.
   await page.waitForURL(/\/files\?tenant=globex$/);
   await waitUntil('drives of globex', () => Promise.resolve(tenantOf('GET /v1/drives') === 'globex'));
+  // Some come with the keys, some with the stream.
+  await known.getByRole('link', { name: 'acme' }).waitFor();
   assert.deepEqual(await known.getByRole('link').allTextContents(), ['default', 'globex', 'acme']);
   // One that nothing has named yet may be written.
   await page.getByLabel('Tenant', { exact: true }).fill('initech');

@@ -2,6 +2,9 @@
 // next is on its way, so that nothing blinks.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
+/** An answer that has not come by then is given up when it is time to ask again. */
+const patienceMs = 30_000;
+
 export interface Answer<T> {
   data: T | undefined;
   error: unknown;
@@ -24,6 +27,8 @@ export function useAnswer<T>(
   const [held, setHeld] = useState<Held<T>>({ question: '' });
   const [busy, setBusy] = useState(false);
   const [round, setRound] = useState(0);
+  /** Since when an answer is on its way; nothing while none is. */
+  const askedAt = useRef<number | undefined>(undefined);
   const latest = useRef(ask);
   latest.current = ask;
   const again = useCallback(() => setRound((count) => count + 1), []);
@@ -31,9 +36,11 @@ export function useAnswer<T>(
   useEffect(() => {
     if (question === null) return undefined;
     const abort = new AbortController();
+    askedAt.current = performance.now();
     setBusy(true);
     const keep = (next: Held<T>): void => {
       if (abort.signal.aborted) return;
+      askedAt.current = undefined;
       setHeld((before) =>
         next.error !== undefined && before.question === question ? { ...before, ...next } : next,
       );
@@ -49,7 +56,9 @@ export function useAnswer<T>(
   useEffect(() => {
     if (everyMs === undefined || question === null) return undefined;
     const timer = window.setInterval(() => {
-      if (document.visibilityState === 'visible') again();
+      // To ask again is to give up what is on its way: of a server that is slower than this, nothing would ever come.
+      const isOnItsWay = askedAt.current !== undefined && performance.now() - askedAt.current < patienceMs;
+      if (document.visibilityState === 'visible' && !isOnItsWay) again();
     }, everyMs);
     return () => window.clearInterval(timer);
   }, [everyMs, question, again]);

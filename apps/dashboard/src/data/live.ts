@@ -8,6 +8,8 @@ import type { EventRow, Overview, UploadRow } from './shapes.js';
 const pollMs = 5_000;
 /** The overview comes every two seconds; a stream that is silent for this long is not trusted. */
 const silentMs = 8_000;
+/** Whoever sees answers within this time; until then what is shown is old, and says so. */
+const slowMs = 2_000;
 const keptEvents = 200;
 /** An overview may be some seconds old; clocks that differ by more are different. */
 const trustedSkewMs = 10_000;
@@ -23,8 +25,9 @@ export const events = signal<EventRow[]>([]);
 export const eventsLostUpTo = signal<string | null>(null);
 export const liveState = signal<LiveState>('starting');
 export const lastHeardMs = signal(0);
-/** The code with which the server refused, while it is blind. */
+/** The code with which the server refused, while it is blind; `silent` while it has not even done that. */
 export const blindFor = signal<string | null>(null);
+export const silent = 'SILENT';
 
 /** Ticks once a second, for countdowns; by the clock of the server as far as it is known. */
 export const now = signal(Date.now());
@@ -112,6 +115,9 @@ async function watchOver(): Promise<void> {
   const isStreaming = watch?.state === 'connected';
   if (isStreaming && Date.now() - lastHeardMs.value < silentMs) return;
   const asking = watch;
+  const slow = window.setTimeout(() => {
+    if (watch === asking) admitSilence();
+  }, slowMs);
   try {
     const isWhole = session.value?.installation;
     const answer = await get<Overview | { items: UploadRow[] }>(isWhole ? '/v1/overview' : '/v1/uploads');
@@ -126,5 +132,15 @@ async function watchOver(): Promise<void> {
     const isThere = error instanceof ApiError && error.status >= 500;
     liveState.value = isThere ? 'blind' : 'lost';
     blindFor.value = isThere ? error.code : null;
+  } finally {
+    window.clearTimeout(slow);
   }
+}
+
+/** A Redis that hangs refuses nothing: the stream stays open, and an answer takes as long as the server is patient. */
+function admitSilence(): void {
+  const isNew = liveState.value === 'live' || liveState.value === 'polling';
+  if (!isNew || Date.now() - lastHeardMs.value < silentMs) return;
+  liveState.value = 'blind';
+  blindFor.value = silent;
 }

@@ -1,7 +1,7 @@
 // What the API answers, as far as the page reads it. An answer that has a type where it is made is that type, or a part of it, so that a
 // field which is renamed there does not compile here; only types are taken, nothing of these packages reaches a browser. The others are
 // written down as they arrive. Everything that comes from users is text or `unknown`, and is shown as text.
-import type { Overview as WholeOverview } from '@sluice/control';
+import type { Overview as WholeOverview, QueueRow as WholeRow } from '@sluice/control';
 import type {
   CacheFamilyRow,
   CacheSnapshot,
@@ -35,7 +35,10 @@ export interface Page<Item> {
   complete?: boolean;
 }
 
-export interface QueueRow extends Pick<QueueSnapshot, 'name' | 'paused' | 'rates' | 'minute' | 'problem'> {
+export interface QueueRow extends Pick<
+  WholeRow,
+  'name' | 'paused' | 'rates' | 'minute' | 'problem' | 'reserved'
+> {
   counts: Omit<QueueSnapshot['counts'], 'inbox' | 'tombstones'>;
 }
 

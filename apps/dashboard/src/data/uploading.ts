@@ -15,6 +15,15 @@ export interface Sending {
 export const sendings = signal<Sending[]>([]);
 let count = 0;
 
+// With the page its files go, too: only who chooses them again lets them go on.
+window.addEventListener('beforeunload', (event) => {
+  if (sendings.value.some((sending) => !isOver(sending))) event.preventDefault();
+});
+
+export function isOver({ progress }: Sending): boolean {
+  return progress !== null && ['done', 'failed', 'cancelled'].includes(progress.state);
+}
+
 export async function send(
   files: readonly File[],
   drive: string,

@@ -75,10 +75,10 @@ const columns: Column<AuditRow>[] = [
     title: 'By',
     name: true,
     cell: ({ actor, actorName }) =>
-      actor ? (
-        <a href={to('audit', { actor })}>{actorName ?? actor}</a>
+      actor && actor !== 'open' ? (
+        <a href={to('audit', { actor })}>{actorName || actor}</a>
       ) : (
-        <span class="faint">{actorName ?? 'no key'}</span>
+        <span class="faint">{actorName || 'no key'}</span>
       ),
   },
   { title: 'Tenant', name: true, cell: ({ tenant }) => tenant ?? '*' },

@@ -1,5 +1,6 @@
 // The cache: how each family does; look a value up, ask why it is as it is, make it go.
 import { useState } from 'preact/hooks';
+import { readDrives } from '../commands.js';
 import { at, call, get, messageOf } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import type { CacheAnswer, CacheFamily } from '../data/shapes.js';
@@ -10,7 +11,7 @@ import { Json } from '../parts/json.js';
 import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { Figures, Mark, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
-import { filter, query, serverAddress } from '../place.js';
+import { filter, query } from '../place.js';
 import { hitsOf } from '../targets.js';
 import { compact, latency, number, percent, rate } from '../format.js';
 
@@ -84,7 +85,7 @@ export default function CachePage() {
           <LookUp key={chosen} families={data.families.map(({ family }) => family)} chosen={chosen} />
           <Panel title="Families" flush>
             {data.families.length === 0 ? (
-              <Empty title="No family has been read yet" command={`curl -s ${serverAddress()}/v1/drives`}>
+              <Empty title="No family has been read yet" command={readDrives()}>
                 Reads of files, drives and jobs go through the cache; the first one fills it.
               </Empty>
             ) : (
@@ -124,9 +125,11 @@ function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
             Family
             <select value={chosen} onChange={(event) => filter({ family: event.currentTarget.value })}>
               <option value="">choose one</option>
-              {families.map((family) => (
-                <option key={family}>{family}</option>
-              ))}
+              {(chosen === '' || families.includes(chosen) ? families : [...families, chosen]).map(
+                (family) => (
+                  <option key={family}>{family}</option>
+                ),
+              )}
             </select>
           </label>
           <Field grow mono label="Key" value={key} set={setKey} placeholder='17 or {"id":"17"}' />
@@ -144,16 +147,23 @@ function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
             tone="danger"
             disabled={chosen === '' || key === ''}
             run={async () => {
-              await call('POST', `${path}/invalidate`, { body: { key: keyOf(key) } });
+              const { invalidated } = await invalidate(path, { key: fromText(key) });
               setFound(null);
-              return 'Readers load it anew from now on.';
+              return invalidated === 'kept' ? keptForLater : 'Readers load it anew from now on.';
             }}
           >
             Invalidate
           </Action>
         </div>
         <div class="filters">
-          <Field grow mono label="Group" value={group} set={setGroup} placeholder="vector:search" />
+          <Field
+            grow
+            mono
+            label="Group"
+            value={group}
+            set={setGroup}
+            placeholder='vector:search or ["graph","17"]'
+          />
           <Action
             tone="danger"
             disabled={chosen === '' || group === ''}
@@ -163,8 +173,8 @@ function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
               button: 'Invalidate',
             }}
             run={async () => {
-              await call('POST', `${path}/invalidate`, { body: { group } });
-              return `The group ${group} is loaded anew.`;
+              const { invalidated } = await invalidate(path, { group: groupOf(group) });
+              return invalidated === 'kept' ? keptForLater : `What belongs to ${group} is loaded anew.`;
             }}
           >
             Invalidate group
@@ -182,11 +192,23 @@ function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
   );
 }
 
+const keptForLater = 'Redis does not answer. The server has kept it, and invalidates as soon as it does.';
+
+function invalidate(path: string, body: object): Promise<{ invalidated: 'applied' | 'kept' }> {
+  return call('POST', `${path}/invalidate`, { body });
+}
+
 /** JSON if it is some; a plain word is meant as it stands. */
-function keyOf(text: string): unknown {
+function fromText(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
     return text;
   }
+}
+
+/** Its name, or a list of its name and parts. */
+function groupOf(text: string): unknown {
+  const group = fromText(text);
+  return Array.isArray(group) ? group : text;
 }

@@ -213,17 +213,19 @@ function Letters(props: {
       note={isSome ? `${chosen.size} chosen` : undefined}
       flush
       actions={
-        <>
-          <a class="button small" href={exportAddress(props)} download data-leave>
-            Export
-          </a>
-          <BulkMove small word="replay" queue={queue} choice={choice} what={what} onDone={done}>
-            {isSome ? 'Replay chosen' : 'Replay all matching'}
-          </BulkMove>
-          <BulkMove small word="discard" queue={queue} choice={choice} what={what} onDone={done}>
-            {isSome ? 'Discard chosen' : 'Discard all matching'}
-          </BulkMove>
-        </>
+        pages.items?.length !== 0 && (
+          <>
+            <a class="button small" href={exportAddress(props)} download data-leave>
+              Export
+            </a>
+            <BulkMove small word="replay" queue={queue} choice={choice} what={what} onDone={done}>
+              {isSome ? 'Replay chosen' : 'Replay all matching'}
+            </BulkMove>
+            <BulkMove small word="discard" queue={queue} choice={choice} what={what} onDone={done}>
+              {isSome ? 'Discard chosen' : 'Discard all matching'}
+            </BulkMove>
+          </>
+        )
       }
       foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="letter" /> : undefined}
     >

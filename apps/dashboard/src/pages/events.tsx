@@ -1,5 +1,6 @@
 // Events: what waits to be published, and the last ones that were.
 import { useEffect, useRef } from 'preact/hooks';
+import { sendFile } from '../commands.js';
 import { get, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import { events as live, eventsLostUpTo, overview } from '../data/live.js';
@@ -13,7 +14,7 @@ import { Figures, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { tenantIn } from '../parts/tenantField.js';
 import { Ago } from '../parts/time.js';
-import { filter, query, serverAddress, to } from '../place.js';
+import { filter, query, to } from '../place.js';
 import { number, span } from '../format.js';
 
 const lateMs = 60_000;
@@ -85,15 +86,12 @@ export default function EventsPage() {
         title="Published"
         note="the newest first"
         flush
-        foot={rows && rows.length > 0 ? <More pages={pages} one="event" /> : undefined}
+        foot={rows && rows.length > 0 ? <More pages={pages} one="event" all={rows.length} /> : undefined}
       >
         {rows === undefined ? (
           pages.error === undefined && <Waiting />
         ) : rows.length === 0 ? (
-          <Empty
-            title="Nothing has happened yet"
-            command={`curl -T README.md ${serverAddress()}/v1/files/main/README.md`}
-          >
+          <Empty title="Nothing has happened yet" command={sendFile()}>
             Every file that arrives, moves or goes is told here. This uploads one:
           </Empty>
         ) : (

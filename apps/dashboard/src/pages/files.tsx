@@ -1,5 +1,6 @@
 // Drives and what is in them: folder by folder, with preview and download.
 import { useState } from 'preact/hooks';
+import { makeDrive, sendFile } from '../commands.js';
 import { at, call, get, may, mayChooseTenant, tenantHeader } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import { drivesOf, type Whole } from '../data/whole.js';
@@ -14,7 +15,7 @@ import { FileState } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { TenantField, chosenTenant } from '../parts/tenantField.js';
 import { Ago, At } from '../parts/time.js';
-import { filter, query, serverAddress, to } from '../place.js';
+import { filter, query, to } from '../place.js';
 import { bytes, number } from '../format.js';
 
 const previewBytes = 64 * 1_024;
@@ -89,16 +90,13 @@ export default function FilesPage() {
             }
           >
             {drives.data?.items.length === 0 ? (
-              <Empty title="There is no drive" command={`curl -X PUT ${serverAddress()}/v1/drives/main`}>
+              <Empty title="There is no drive" command={makeDrive()}>
                 Files are kept on drives. This makes one:
               </Empty>
             ) : pages.items === undefined ? (
               pages.error === undefined && <Waiting />
             ) : pages.items.length === 0 ? (
-              <Empty
-                title="Nothing is here"
-                command={`curl -T README.md ${serverAddress()}/v1/files/${drive}/README.md`}
-              >
+              <Empty title="Nothing is here" command={sendFile(drive)}>
                 Send a file from the page of uploads, or from a terminal:
               </Empty>
             ) : (
@@ -107,7 +105,7 @@ export default function FilesPage() {
                 rows={pages.items}
                 keyOf={({ id }) => id}
                 isChosen={({ id }) => id === file}
-                columns={columnsFor({ tenant, drive, folder }, pages.again)}
+                columns={columnsFor({ tenant, drive, folder, file }, pages.again)}
               />
             )}
           </Panel>
@@ -154,7 +152,7 @@ function Drives({ tenant, drive, known }: { tenant: string; drive: string; known
 }
 
 function columnsFor(
-  { tenant, drive, folder }: { tenant: string; drive: string; folder: string },
+  { tenant, drive, folder, file }: { tenant: string; drive: string; folder: string; file: string },
   onDone: () => void,
 ): Column<FileNode>[] {
   return [
@@ -202,7 +200,11 @@ function columnsFor(
               });
               return `${name} is deleted.`;
             }}
-            onDone={onDone}
+            onDone={() => {
+              // What was shown beside the list is no more.
+              if (id === file) filter({ file: '' });
+              onDone();
+            }}
           >
             Delete
           </Action>
@@ -222,9 +224,14 @@ function FilePanel({ id, tenant }: { id: string; tenant: string }) {
     <Panel
       title={node?.name ?? 'File'}
       actions={
-        <button class="button plain small" type="button" onClick={() => filter({ file: '' })}>
-          Close
-        </button>
+        <>
+          {node?.type === 'FILE' && node.status === 'ACTIVE' && (
+            <Download tenant={tenant} id={id} name={node.name} />
+          )}
+          <button class="button plain small" type="button" onClick={() => filter({ file: '' })}>
+            Close
+          </button>
+        </>
       }
     >
       {error !== undefined && <Failure error={error} again={again} />}

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { cancelJob, replayJob, retryJob } from '../data/actions.js';
 import { ApiError, at, get, may } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
+import { overview } from '../data/live.js';
 import type { JobDetail } from '../data/shapes.js';
 import type { PageProps } from '../pages.js';
 import { Action } from '../parts/action.js';
@@ -91,7 +92,9 @@ function Actions({ job, onDone }: { job: JobDetail; onDone: () => void }) {
   const [isEditing, setEditing] = useState(false);
   const { queue, id, state } = job;
   // A job that is done may have been kept without its payload: there is nothing to edit, and the server would refuse.
-  const canReplay = ['dead', 'done', 'cancelled'].includes(state) && job.data !== undefined;
+  // Jobs of Sluice itself keep the data that it gave them.
+  const isOurs = overview.value?.queues.some(({ name, reserved }) => name === queue && reserved) ?? false;
+  const canReplay = ['dead', 'done', 'cancelled'].includes(state) && job.data !== undefined && !isOurs;
   return (
     <>
       {(state === 'dead' || state === 'delayed') && (

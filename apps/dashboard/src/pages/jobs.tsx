@@ -1,5 +1,6 @@
 // Jobs of a queue: by state, id, payload field, error, owner. Every filter stands in the address.
 import { useEffect, useState } from 'preact/hooks';
+import { addJob } from '../commands.js';
 import { cancelJob, retryJob } from '../data/actions.js';
 import { at, get, session } from '../data/api.js';
 import { overview } from '../data/live.js';
@@ -13,7 +14,7 @@ import { QueueField } from '../parts/queueField.js';
 import { jobStates, StateMark } from '../parts/states.js';
 import { Cut, Table, type Column } from '../parts/table.js';
 import { Ago } from '../parts/time.js';
-import { filter, query, serverAddress, to } from '../place.js';
+import { filter, query, to } from '../place.js';
 import { compact } from '../format.js';
 
 const everyMs = 5_000;
@@ -68,10 +69,7 @@ export default function JobsPage() {
                 : 'The search looks at 5,000 jobs at a time; look further below.'}
             </Empty>
           ) : (
-            <Empty
-              title="There is no such job"
-              command={`curl -X POST ${serverAddress()}/v1/queues/${queue}/jobs -H 'Content-Type: application/json' -d '{"data":{"hello":"world"}}'`}
-            >
+            <Empty title="There is no such job" command={addJob(queue)}>
               Jobs that are done are forgotten at once, unless they keep their result. This adds one:
             </Empty>
           )
@@ -139,16 +137,22 @@ function Search({ queue, filters }: { queue: string; filters: Record<string, str
   const field = (name: string, label: string, placeholder: string) => (
     <label class="field grow">
       {label}
-      <input type="search" value={draft[name] ?? ''} placeholder={placeholder} onInput={set(name)} />
+      <input
+        type="search"
+        value={draft[name] ?? ''}
+        placeholder={placeholder}
+        // A value without its field would be left out of the search, and everything would seem to match.
+        required={name === 'field' && (draft['equals'] ?? '') !== ''}
+        onInput={set(name)}
+      />
     </label>
   );
-  const isPair = (draft['field'] ?? '') !== '';
   return (
     <form
       class="filters"
       onSubmit={(event) => {
         event.preventDefault();
-        filter({ ...draft, equals: isPair ? draft['equals'] : '', queue });
+        filter({ ...draft, queue });
       }}
     >
       <QueueField value={queue} set={(name) => filter({ queue: name })} />

@@ -2,13 +2,12 @@
 import { useAnswer } from '../data/answer.js';
 import { get } from '../data/api.js';
 import { historyOf } from '../data/history.js';
-import { blindFor, overview, takeOverview } from '../data/live.js';
+import { overview, takeOverview } from '../data/live.js';
 import type { Overview } from '../data/shapes.js';
 import { panels } from '../panels.js';
 import { Guard } from '../parts/guard.js';
-import { Failure, Notice, Waiting } from '../parts/notice.js';
+import { Failure, Waiting } from '../parts/notice.js';
 import { Mark, PageFrame } from '../parts/panel.js';
-import { Ago } from '../parts/time.js';
 import { tally } from '../severity.js';
 import { plural } from '../format.js';
 
@@ -28,22 +27,9 @@ export default function OverviewPage() {
     (abort) => historyOf(overview.value?.queues ?? [], {}, abort),
     historyEveryMs,
   );
-  const problem = latest?.problems.find(({ queue }) => queue === undefined);
   return (
     <PageFrame title="Overview" lead={latest && <Verdict overview={latest} />}>
       {first.error !== undefined && !latest && <Failure error={first.error} again={first.again} />}
-      {problem && blindFor.value === null && (
-        <Notice
-          tone="bad"
-          aside={
-            <>
-              From <Ago at={problem.sinceMs} />.
-            </>
-          }
-        >
-          {problem.message}. The figures are the last that were known.
-        </Notice>
-      )}
       {latest ? (
         <div class="columns even">
           {panels.map(({ name, size, panel: Panel }) => (

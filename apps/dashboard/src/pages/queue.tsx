@@ -1,7 +1,8 @@
 // One queue: how it is, how it was, its limits.
 import { useState } from 'preact/hooks';
+import { addJob } from '../commands.js';
 import { pauseQueue, resumeQueue, setLimits } from '../data/actions.js';
-import { at, get, may } from '../data/api.js';
+import { ApiError, at, get, may } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import { historyOf } from '../data/history.js';
 import { overview } from '../data/live.js';
@@ -9,7 +10,7 @@ import type { QueueDetail, QueueRow, Rules } from '../data/shapes.js';
 import type { PageProps } from '../pages.js';
 import { FailureChart, LatencyChart, ThroughputChart } from '../panels/charts.js';
 import { Action } from '../parts/action.js';
-import { Failure, Notice, Waiting } from '../parts/notice.js';
+import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { Facts, Figures, Mark, PageFrame, Panel } from '../parts/panel.js';
 import { NextIn } from '../parts/time.js';
 import { to } from '../place.js';
@@ -34,10 +35,21 @@ export default function QueuePage({ params }: PageProps) {
     historyEveryMs,
   );
   const paused = row?.paused ?? false;
+  const crumbs = <a href="/queues">Queues</a>;
+  if (row === undefined && asked.error instanceof ApiError && asked.error.status === 404)
+    return (
+      <PageFrame title={name} crumbs={crumbs}>
+        <Panel title="Not opened yet">
+          <Empty title={`There is no queue ${name}`} command={addJob(name)}>
+            A queue begins with its first worker or its first job. This adds one:
+          </Empty>
+        </Panel>
+      </PageFrame>
+    );
   return (
     <PageFrame
       title={name}
-      crumbs={<a href="/queues">Queues</a>}
+      crumbs={crumbs}
       lead={paused ? <Mark>paused</Mark> : undefined}
       actions={
         <>
@@ -83,7 +95,7 @@ export default function QueuePage({ params }: PageProps) {
                     ['Died', number(detail.minute.dead)],
                     ['Wait', percentiles(detail.minute.waitMs)],
                     ['Run', percentiles(detail.minute.runMs)],
-                    ['Waiting by priority', detail.counts.byPriority.map(compact).join(' · ')],
+                    ['Waiting by priority', waitingOf(detail.counts)],
                     ['Partitions', number(detail.partitions)],
                     [
                       'Dead letters',
@@ -133,7 +145,12 @@ function QueueFigures({ row: { name, counts, rates } }: { row: QueueRow }) {
         {
           label: 'Delayed',
           value: compact(counts.delayed),
-          about: counts.nextDueMs === undefined ? 'none' : <NextIn at={counts.nextDueMs} />,
+          about:
+            counts.delayed === 0 || counts.nextDueMs === undefined ? (
+              'none'
+            ) : (
+              <NextIn at={counts.nextDueMs} />
+            ),
           href: jobs('delayed'),
         },
         {
@@ -155,6 +172,13 @@ function QueueFigures({ row: { name, counts, rates } }: { row: QueueRow }) {
   );
 }
 
+/** Jobs of groups, jobs that are due and messages that nobody has read yet are in no list of a priority. */
+function waitingOf({ waiting, byPriority }: QueueDetail['counts']): string {
+  const others = waiting - byPriority.reduce((sum, many) => sum + many, 0);
+  const listed = byPriority.map(compact).join(' · ');
+  return others > 0 ? `${listed}, and ${number(others)} in groups, due or just come` : listed;
+}
+
 function percentiles(of: { p50: number; p95: number; p99: number } | null): string | undefined {
   return of ? `${latency(of.p50)} median, ${latency(of.p95)} p95, ${latency(of.p99)} p99` : undefined;
 }
@@ -164,6 +188,10 @@ function Limits({ queue, rules, onDone }: { queue: string; rules: Rules; onDone:
   const [max, setMax] = useState(textOf(rules.rate?.max));
   const [perMs, setPerMs] = useState(textOf(rules.rate?.perMs ?? 1_000));
   const [perGroup, setPerGroup] = useState(textOf(rules.perGroup?.maxActive));
+  // What is no number has no value: without asking the fields, a slip would take a limit away.
+  const [wrong, setWrong] = useState<readonly string[]>([]);
+  const judge = (label: string, isRight: boolean): void =>
+    setWrong((before) => [...before.filter((one) => one !== label), ...(isRight ? [] : [label])]);
   const wanted: Rules = {
     maxActive: figureOf(maxActive),
     rate: max === '' ? null : { max: Number(max), perMs: Number(perMs) },
@@ -174,22 +202,35 @@ function Limits({ queue, rules, onDone }: { queue: string; rules: Rules; onDone:
       title="Limits"
       note="empty means no limit"
       actions={
-        <Action small tone="primary" run={() => setLimits(queue, wanted)} onDone={onDone}>
+        <Action
+          small
+          tone="primary"
+          disabled={wrong.length > 0}
+          run={() => setLimits(queue, wanted)}
+          onDone={onDone}
+        >
           Set
         </Action>
       }
     >
       <div class="filters">
-        <Whole label="Jobs at once" value={maxActive} set={setMaxActive} />
-        <Whole label="At once per group" value={perGroup} set={setPerGroup} />
-        <Whole label="Starts" value={max} set={setMax} />
-        <Whole label="per so many ms" value={perMs} set={setPerMs} />
+        <Whole label="Jobs at once" value={maxActive} set={setMaxActive} judge={judge} />
+        <Whole label="At once per group" value={perGroup} set={setPerGroup} judge={judge} />
+        <Whole label="Starts" value={max} set={setMax} judge={judge} />
+        <Whole label="per so many ms" value={perMs} set={setPerMs} judge={judge} />
       </div>
+      {wrong.length > 0 && <p class="text-bad">{wrong.join(', ')}: a whole number from 1, or nothing.</p>}
     </Panel>
   );
 }
 
-function Whole({ label, value, set }: { label: string; value: string; set: (text: string) => void }) {
+function Whole(props: {
+  label: string;
+  value: string;
+  set: (text: string) => void;
+  judge: (label: string, isRight: boolean) => void;
+}) {
+  const { label, value, set, judge } = props;
   return (
     <label class="field grow">
       {label}
@@ -200,7 +241,10 @@ function Whole({ label, value, set }: { label: string; value: string; set: (text
         size={8}
         value={value}
         disabled={!may('operator')}
-        onInput={(event) => set(event.currentTarget.value)}
+        onInput={(event) => {
+          set(event.currentTarget.value);
+          judge(label, event.currentTarget.validity.valid);
+        }}
       />
     </label>
   );

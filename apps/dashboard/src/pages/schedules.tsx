@@ -72,6 +72,7 @@ export default function SchedulesPage() {
       {isOpen && (
         <NewSchedule
           queue={queue}
+          known={items ?? []}
           onClose={() => setOpen(false)}
           onDone={() => {
             setOpen(false);
@@ -125,20 +126,35 @@ function columnsFor(onDone: () => void): Column<ScheduleRow>[] {
 function describe({ cron, timeZone, everyMs: interval }: ScheduleRow['when']) {
   if (cron !== undefined)
     return (
-      <>
+      <span>
         <code>{cron}</code> <span class="faint">{timeZone ?? 'UTC'}</span>
-      </>
+      </span>
     );
   return interval === undefined ? '' : `every ${span(interval)}`;
 }
 
-function NewSchedule(props: { queue: string; onClose: () => void; onDone: () => void }) {
+const unitsMs = { seconds: 1_000, minutes: 60_000, hours: 3_600_000, days: 86_400_000 };
+type Unit = keyof typeof unitsMs;
+
+function NewSchedule(props: {
+  queue: string;
+  known: readonly ScheduleRow[];
+  onClose: () => void;
+  onDone: () => void;
+}) {
   const [queue, setQueue] = useState(props.queue);
   const [name, setName] = useState('');
+  const [kind, setKind] = useState<'cron' | 'every'>('cron');
   const [cron, setCron] = useState('0 6 * * *');
   const [timeZone, setTimeZone] = useState('UTC');
+  const [every, setEvery] = useState('15');
+  const [unit, setUnit] = useState<Unit>('minutes');
   const [data, setData] = useState('{}');
-  const problem = jsonProblem(data);
+  const isThere = props.known.some((row) => row.queue === queue && row.name === name);
+  const intervalMs = Math.round(Number(every) * unitsMs[unit]);
+  const when = kind === 'cron' ? { cron, timeZone } : { everyMs: intervalMs };
+  const isUnclear = kind === 'every' && !(intervalMs > 0 && intervalMs < Infinity);
+  const problem = isUnclear ? 'Say how often, as a number above 0.' : jsonProblem(data);
   return (
     <Dialog
       title="New schedule"
@@ -149,28 +165,52 @@ function NewSchedule(props: { queue: string; onClose: () => void; onDone: () => 
           disabled={queue === '' || name === '' || problem !== undefined}
           run={async () => {
             await call('PUT', at('v1', 'queues', queue, 'schedules', name), {
-              body: { when: { cron, timeZone }, data: JSON.parse(data) as unknown },
+              body: { when, data: JSON.parse(data) as unknown },
             });
             return `${name} is set.`;
           }}
           onDone={props.onDone}
         >
-          Set
+          {isThere ? 'Replace' : 'Set'}
         </Action>
       }
     >
       <div class="filters">
-        <QueueField value={queue} set={setQueue} />
+        <QueueField writable value={queue} set={setQueue} />
         <Field grow label="Name" value={name} set={setName} />
       </div>
       <div class="filters">
-        <Field grow mono label="Cron" value={cron} set={setCron} hint="minute hour day month weekday" />
-        <Field label="Time zone" value={timeZone} set={setTimeZone} hint="of the hours above" />
+        <label class="field">
+          When
+          <select value={kind} onChange={(event) => setKind(event.currentTarget.value as typeof kind)}>
+            <option value="cron">at certain times</option>
+            <option value="every">every so often</option>
+          </select>
+        </label>
+        {kind === 'cron' ? (
+          <>
+            <Field grow mono label="Cron" value={cron} set={setCron} hint="minute hour day month weekday" />
+            <Field label="Time zone" value={timeZone} set={setTimeZone} hint="of the hours" />
+          </>
+        ) : (
+          <>
+            <Field grow label="Every" value={every} set={setEvery} hint="at round times of UTC" />
+            <label class="field">
+              Unit
+              <select value={unit} onChange={(event) => setUnit(event.currentTarget.value as Unit)}>
+                {Object.keys(unitsMs).map((word) => (
+                  <option key={word}>{word}</option>
+                ))}
+              </select>
+            </label>
+          </>
+        )}
       </div>
       <label class="field">
         Data of its jobs
         <textarea spellcheck={false} value={data} onInput={(event) => setData(event.currentTarget.value)} />
       </label>
+      {isThere && <Notice tone="warn">There is a schedule of this name; this takes its place.</Notice>}
       {problem && <Notice tone="bad">{problem}</Notice>}
     </Dialog>
   );

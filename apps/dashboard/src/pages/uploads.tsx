@@ -1,11 +1,12 @@
 // Uploads under way, live: what has come, what is missing; cancel one, or send files from here.
 import { useRef, useState } from 'preact/hooks';
+import { sendFile } from '../commands.js';
 import { at, call, get, may, mayChooseTenant, messageOf, session } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
-import { uploads as live } from '../data/live.js';
+import { serverNow, uploads as live } from '../data/live.js';
 import type { Page, UploadRow } from '../data/shapes.js';
 import { drivesOf } from '../data/whole.js';
-import { forget, send, sendings, type Sending } from '../data/uploading.js';
+import { forget, isOver, send, sendings, type Sending } from '../data/uploading.js';
 import { Action } from '../parts/action.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { More, usePages } from '../parts/pager.js';
@@ -14,13 +15,17 @@ import { Table, type Column } from '../parts/table.js';
 import { TenantField, chosenTenant } from '../parts/tenantField.js';
 import { Ago } from '../parts/time.js';
 import { say } from '../parts/toast.js';
-import { serverAddress, to } from '../place.js';
+import { to } from '../place.js';
 import { gapsOf } from '../ranges.js';
-import { bytes, percent } from '../format.js';
+import { bytes, percent, plural } from '../format.js';
 
 const everyMs = 5_000;
 /** The stream brings the newest so many, of all tenants together; beyond that the list is asked for. */
 const streamed = 100;
+/** In words; the bar shows all. */
+const namedGaps = 5;
+/** Whoever sends, sends at least so often; from then on nobody seems to be there any more. */
+const silentMs = 60_000;
 
 export default function UploadsPage() {
   const tenant = chosenTenant();
@@ -55,10 +60,7 @@ export default function UploadsPage() {
         {!rows ? (
           pages.error === undefined && <Waiting />
         ) : rows.length === 0 ? (
-          <Empty
-            title="Nothing is being uploaded"
-            command={`curl -T README.md ${serverAddress()}/v1/files/main/README.md`}
-          >
+          <Empty title="Nothing is being uploaded" command={sendFile()}>
             Drop files above, or send one from a terminal:
           </Empty>
         ) : (
@@ -107,7 +109,18 @@ const columns: Column<UploadRow>[] = [
   { title: 'Tenant', name: true, cell: ({ tenant }) => tenant },
   { title: 'Owner', name: true, cell: ({ owner }) => owner ?? '' },
   { title: 'Began', number: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
-  { title: 'Last byte', number: true, cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
+  {
+    title: 'Last byte',
+    number: true,
+    cell: ({ state, updatedAt }) => {
+      const isSilent = state === 'UPLOADING' && serverNow.value - Date.parse(updatedAt) > silentMs;
+      return (
+        <span class={isSilent ? 'text-warn' : ''}>
+          <Ago at={updatedAt} />
+        </span>
+      );
+    },
+  },
   {
     title: 'Actions',
     quiet: true,
@@ -135,8 +148,16 @@ const columns: Column<UploadRow>[] = [
 
 function Ranges({ upload }: { upload: UploadRow }) {
   const gaps = gapsOf(upload.missing, upload.size);
-  const label = `${gaps.length} missing ${gaps.length === 1 ? 'range' : 'ranges'}`;
-  if (upload.size === null || upload.size === 0) return null;
+  const { size } = upload;
+  if (size === null || size === 0) return null;
+  const named = gaps
+    .slice(0, namedGaps)
+    .map(({ from, to: end }) => `${bytes(from * size)} to ${end === 1 ? 'the end' : bytes(end * size)}`);
+  const label = [
+    plural(gaps.length, 'missing range'),
+    named.length > 0 ? `: ${named.join(', ')}` : '',
+    gaps.length > namedGaps ? ', …' : '',
+  ].join('');
   return (
     <div class="ranges" role="img" aria-label={label} title={label}>
       {gaps.map(({ from, to: end }) => (
@@ -164,29 +185,32 @@ function SendFiles({ tenant }: { tenant: string }) {
     take([...(files ?? [])]).catch((error: unknown) => say(messageOf(error), 'bad'));
   };
   const isAllowed = may('operator');
+  const isNowhere = drives.data?.items.length === 0;
   return (
     <Panel
       title="Send files"
       actions={
-        <>
-          <label class="check">
-            Drive
-            <select value={target} onChange={(event) => setDrive(event.currentTarget.value)}>
-              {drives.data?.items.map(({ name }) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
-          <label class="check">
-            Folder
-            <input
-              value={folder}
-              placeholder="top"
-              size={12}
-              onInput={(event) => setFolder(event.currentTarget.value)}
-            />
-          </label>
-        </>
+        !isNowhere && (
+          <>
+            <label class="check">
+              Drive
+              <select value={target} onChange={(event) => setDrive(event.currentTarget.value)}>
+                {drives.data?.items.map(({ name }) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            </label>
+            <label class="check">
+              Folder
+              <input
+                value={folder}
+                placeholder="top"
+                size={12}
+                onInput={(event) => setFolder(event.currentTarget.value)}
+              />
+            </label>
+          </>
+        )
       }
     >
       <div class="stack">
@@ -204,11 +228,20 @@ function SendFiles({ tenant }: { tenant: string }) {
           }}
         >
           <p>
-            {drives.data?.items.length === 0
-              ? 'There is no drive yet; Files says how to make one.'
-              : 'Drop files here. They are sent in parts, verified, and go on after an interruption.'}
+            {isNowhere ? (
+              <>
+                There is no drive yet; <a href="/files">Files</a> says how to make one.
+              </>
+            ) : (
+              'Drop files here. They are sent in parts and verified. After an interruption they go on; after a reload, once the same file is chosen again.'
+            )}
           </p>
-          <button class="button" type="button" disabled={!isAllowed} onClick={() => chooser.current?.click()}>
+          <button
+            class="button"
+            type="button"
+            disabled={!isAllowed || isNowhere}
+            onClick={() => chooser.current?.click()}
+          >
             Choose files
           </button>
           <input
@@ -239,7 +272,6 @@ function SendFiles({ tenant }: { tenant: string }) {
 function SendingRow({ sending }: { sending: Sending }) {
   const { name, progress, problem, task, number } = sending;
   const state = progress?.state ?? 'starting';
-  const isOver = ['done', 'failed', 'cancelled'].includes(state);
   return (
     <li>
       <div class="filters">
@@ -250,7 +282,7 @@ function SendingRow({ sending }: { sending: Sending }) {
         <span class="nowrap">
           {bytes(progress?.ackedBytes ?? 0)} of {bytes(progress?.size)}
         </span>
-        {!isOver && (
+        {!isOver(sending) && (
           <>
             <button
               class="button small"
@@ -268,7 +300,7 @@ function SendingRow({ sending }: { sending: Sending }) {
             </button>
           </>
         )}
-        {isOver && (
+        {isOver(sending) && (
           <button class="button small plain" type="button" onClick={() => forget(number)}>
             Close
           </button>

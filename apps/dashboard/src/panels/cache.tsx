@@ -8,7 +8,8 @@ import { Empty } from '../parts/notice.js';
 import { Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { hitsOf } from '../targets.js';
-import { serverAddress, to } from '../place.js';
+import { readDrives } from '../commands.js';
+import { to } from '../place.js';
 import { leftOut, number, percent, rate, span } from '../format.js';
 
 const everyMs = 5_000;
@@ -50,7 +51,7 @@ export function CachePanel(_props: PanelProps) {
       <Answered answer={cache}>
         {() =>
           rows.length === 0 ? (
-            <Empty title="Nothing has been read yet" command={`curl -s ${serverAddress()}/v1/drives`}>
+            <Empty title="Nothing has been read yet" command={readDrives()}>
               Reads of files, drives and jobs go through the cache; the first one fills it.
             </Empty>
           ) : (

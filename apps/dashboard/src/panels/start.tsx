@@ -1,8 +1,8 @@
 // On a server where nothing has happened yet: three commands, each of which fills a part of this page. It goes with the first queue.
+import { sendFile } from '../commands.js';
 import type { PanelProps } from '../panels.js';
 import { Command } from '../parts/notice.js';
 import { Panel } from '../parts/panel.js';
-import { serverAddress } from '../place.js';
 
 export function StartPanel({ overview }: PanelProps) {
   if (overview.queues.length > 0 || overview.problems.length > 0) return null;
@@ -19,7 +19,7 @@ export function StartPanel({ overview }: PanelProps) {
           <p>
             Verified, recorded and announced; or drop one on <a href="/uploads">Uploads</a>.
           </p>
-          <Command text={`curl -T README.md ${serverAddress()}/v1/files/main/README.md`} />
+          <Command text={sendFile()} />
         </li>
         <li>
           <h3>Add a job</h3>

@@ -75,17 +75,20 @@ export function Action(props: ActionProps) {
 export function useWork(run: () => Promise<string | undefined>, onDone?: () => void) {
   const [busy, setBusy] = useState(false);
   const isBusy = useRef(false);
+  const unsay = useRef<(() => void) | undefined>(undefined);
   const work = async (): Promise<void> => {
     // A button that is busy is not disabled, because a disabled one loses the focus; it does nothing instead.
     if (isBusy.current) return;
     isBusy.current = true;
     setBusy(true);
+    // Whoever tries again has read how it failed before.
+    unsay.current?.();
     try {
       const told = await run();
       if (told !== undefined) say(told);
       onDone?.();
     } catch (error) {
-      say(messageOf(error), 'bad');
+      unsay.current = say(messageOf(error), 'bad');
     } finally {
       isBusy.current = false;
       setBusy(false);

@@ -44,6 +44,8 @@ export function BulkMove(props: BulkProps) {
 function BulkDialog(props: BulkProps & { title: string; onClose: () => void }) {
   const { word, queue, choice, what, title } = props;
   const [perSecond, setPerSecond] = useState('');
+  // What is no number has no value: without asking the field, it would mean as fast as possible.
+  const [isRate, setIsRate] = useState(true);
   const preview = useAnswer(`${word} ${queue} ${JSON.stringify(choice)}`, () =>
     previewDead(queue, word, choice),
   );
@@ -59,7 +61,7 @@ function BulkDialog(props: BulkProps & { title: string; onClose: () => void }) {
           </button>
           <Action
             tone={word === 'discard' ? 'danger' : 'primary'}
-            disabled={!total}
+            disabled={!total || !isRate}
             run={async () => {
               await moveDead(queue, word, choice, perSecond === '' ? undefined : Number(perSecond));
               return `Started; the progress is on this page.`;
@@ -103,11 +105,18 @@ function BulkDialog(props: BulkProps & { title: string; onClose: () => void }) {
             <input
               type="number"
               min={1}
+              max={1_000_000}
+              step={1}
               value={perSecond}
               placeholder="as fast as possible"
-              onInput={(event) => setPerSecond(event.currentTarget.value)}
+              onInput={(event) => {
+                setPerSecond(event.currentTarget.value);
+                setIsRate(event.currentTarget.validity.valid);
+              }}
             />
-            <span class="hint">A rate spares what the jobs failed on.</span>
+            <span class={`hint ${isRate ? '' : 'text-bad'}`}>
+              {isRate ? 'A rate spares what the jobs failed on.' : 'A whole number from 1 to 1,000,000.'}
+            </span>
           </label>
         </>
       )}

@@ -1,12 +1,15 @@
 // The browser's own dialog: it keeps the focus inside, closes with Escape, and gives the focus back to what opened it. A dialog that is taken out
 // of the page while it is open would lose it, so it is closed first.
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
+import { say, Toasts } from './toast.js';
 
 export function Dialog(props: {
   title: string;
   onClose: () => void;
   narrow?: boolean;
+  /** Somebody has written what Escape must not throw away. */
+  unsaved?: boolean;
   children: ComponentChildren;
   foot?: ComponentChildren;
 }) {
@@ -24,7 +27,18 @@ export function Dialog(props: {
     };
   }, []);
   return (
-    <dialog ref={dialog} class={props.narrow ? 'narrow' : ''} aria-labelledby={id} onClose={props.onClose}>
+    <dialog
+      ref={dialog}
+      class={props.narrow ? 'narrow' : ''}
+      aria-labelledby={id}
+      onClose={props.onClose}
+      onCancel={(event) => {
+        if (!props.unsaved) return;
+        event.preventDefault();
+        say('What you wrote is not sent yet; Close throws it away.');
+      }}
+      onKeyDown={goOn}
+    >
       <div>
         <header>
           <h2 id={id}>{props.title}</h2>
@@ -35,6 +49,15 @@ export function Dialog(props: {
         <div class="body">{props.children}</div>
         {props.foot && <footer>{props.foot}</footer>}
       </div>
+      <Toasts layer={id} />
     </dialog>
   );
+}
+
+/** Enter in a line of text does what the dialog is for, unless that cannot be undone. */
+function goOn(event: TargetedKeyboardEvent<HTMLDialogElement>): void {
+  const { target, key, isComposing, currentTarget } = event;
+  if (key !== 'Enter' || isComposing || !(target instanceof HTMLInputElement)) return;
+  event.preventDefault();
+  currentTarget.querySelector<HTMLButtonElement>('footer .button.primary')?.click();
 }

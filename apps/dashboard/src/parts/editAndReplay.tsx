@@ -21,6 +21,7 @@ export function EditAndReplay(props: {
     <Dialog
       title={props.title}
       onClose={props.onClose}
+      unsaved={text !== before}
       foot={
         <Action
           tone="primary"

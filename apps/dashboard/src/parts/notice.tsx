@@ -1,8 +1,9 @@
 // What stands where there is nothing, or nothing yet, or where something went wrong: each says what to do.
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { ApiError, messageOf } from '../data/api.js';
 import type { Tone } from './panel.js';
+import { say } from './toast.js';
 
 /** `aside` stands beside what is announced and is not: a text that changes every second would be read out every second. */
 export function Notice(props: {
@@ -64,19 +65,37 @@ export function Command({ text }: { text: string }) {
 
 export function Copy({ text, what }: { text: string; what: string }) {
   const [copied, setCopied] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
+    await toClipboard(text, button.current!);
     setCopied(true);
     window.setTimeout(() => setCopied(false), 1_500);
   };
   return (
     <button
+      ref={button}
       class="button plain small"
       type="button"
       aria-label={`Copy the ${what}`}
-      onClick={() => void copy().catch(() => {})}
+      onClick={() => void copy().catch(() => say('The browser does not let this page copy.', 'bad'))}
     >
       {copied ? 'Copied' : 'Copy'}
     </button>
   );
+}
+
+/** Browsers keep the clipboard from pages without TLS, and a server in a network of one's own often has none: there a field is copied. */
+async function toClipboard(text: string, button: HTMLElement): Promise<void> {
+  const { clipboard } = navigator as Partial<Navigator>;
+  if (clipboard) return clipboard.writeText(text);
+  const field = document.createElement('textarea');
+  field.className = 'hidden';
+  field.value = text;
+  // Beside the button: while a dialog is open, nothing outside of it can be selected.
+  button.after(field);
+  field.select();
+  const isDone = document.execCommand('copy');
+  field.remove();
+  button.focus();
+  if (!isDone) throw new Error('the browser refused');
 }

@@ -80,8 +80,15 @@ export function useFirst<Row>(
   return { first: rows.slice(0, shown), foot: foot || undefined };
 }
 
-export function More<Item>({ pages, one, many }: { pages: Pages<Item>; one: string; many?: string }) {
-  const shown = pages.items?.length ?? 0;
+export function More<Item>(props: {
+  pages: Pages<Item>;
+  one: string;
+  many?: string;
+  /** How many stand above it, where the stream has brought others. */
+  all?: number;
+}) {
+  const { pages, one, many } = props;
+  const shown = props.all ?? pages.items?.length ?? 0;
   return (
     <>
       <span>

@@ -1,9 +1,15 @@
-// Which queue? By its name; those that are known are offered.
+// Which queue? By its name; those that are known are offered. `writable`: to put jobs into, which nobody does with those of Sluice itself.
 import { overview } from '../data/live.js';
 import { Field } from './field.js';
 
-export function QueueField(props: { value: string; set: (name: string) => void; all?: boolean }) {
-  const names = overview.value?.queues.map(({ name }) => name) ?? [];
+export function QueueField(props: {
+  value: string;
+  set: (name: string) => void;
+  all?: boolean;
+  writable?: boolean;
+}) {
+  const known = overview.value?.queues ?? [];
+  const names = known.filter(({ reserved }) => !props.writable || !reserved).map(({ name }) => name);
   if (names.length === 0)
     return <Field label="Queue" value={props.value} placeholder="its name" settle={props.set} />;
   const isUnknown = props.value !== '' && !names.includes(props.value);

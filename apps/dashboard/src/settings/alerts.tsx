@@ -40,5 +40,5 @@ const columns: Column<AlertRow>[] = [
       ),
   },
   { title: 'Since', number: true, cell: ({ since }) => <Ago at={since} /> },
-  { title: 'About', cut: true, cell: ({ about }) => <span title={about}>{about}</span> },
+  { title: 'About', wide: true, cell: ({ about }) => <span class="wrap">{about}</span> },
 ];

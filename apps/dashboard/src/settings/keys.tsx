@@ -33,9 +33,10 @@ export function Keys() {
         <Answered answer={{ ...keys, data: keys.items }}>
           {(items) =>
             items.length === 0 ? (
-              <Empty title="No keys" command="npx sluice keys create ops --for '*' --role admin">
-                A key lets somebody in, as a viewer, an operator or an admin. “New key” makes one, and so does
-                a terminal:
+              <Empty title="No key has been made" command="npx sluice keys create ops --for '*' --role admin">
+                {session.value?.via === 'open' ? '' : 'Those of SLUICE_KEYS are not listed here. '}A key lets
+                somebody in, as a viewer, an operator or an admin. “New key” makes one, and so does a
+                terminal:
               </Empty>
             ) : (
               <>
