@@ -45,6 +45,7 @@ async function program(folder, programArgs) {
     redis: true,
     openssl: true,
     versitygw: isNamed('uploads'),
+    compiler: folder === 'bench' && isNamed('uploads'),
     chromium: folder === 'bench' && isNamed('dashboard'),
   });
   return run(process.execPath, [join(root, folder, 'dist/src/main.js'), ...programArgs], { stdout: 1 });

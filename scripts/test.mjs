@@ -5,19 +5,18 @@
  * `npm test -- claim` runs only the test files whose path contains a word; the promises are then not checked.
  * With CI=true a part or a test that was skipped counts as failed.
  *
- * A test file is taken from the sources and run from `dist/`, so that the compiled rest of a deleted test does not
- * count. Files named `*.calm.test.ts` hold many processes to their deadlines: they run after the others, two at once. Files named
- * `*.alone.test.ts` measure time: they run last, one by one.
+ * Files named `*.calm.test.ts` run after the others, two at once; files named `*.alone.test.ts` last, one by one.
  */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { checkFormat, lint } from './checks.mjs';
 import { endLeftovers } from './leftovers.mjs';
-import { compile, prepare, readJson, root, say } from './prepare.mjs';
+import { compile, prepare, root, say } from './prepare.mjs';
 import { brokenPromises } from './promises.mjs';
+import { kindOf, testFiles } from './testFiles.mjs';
 
 /** Test files at once, by kind. Each brings its own servers, and CI has two cores; but tests wait for things more than they compute. */
 const AT_ONCE = { usual: 3, calm: 2, alone: 1 };
@@ -32,12 +31,13 @@ const sum = { passed: 0, failed: 0, skipped: 0 };
 const failures = [];
 const records = [];
 let runner;
+let tempFolder;
 
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => interrupt(signal));
 const lateness = setTimeout(() => interrupt('the time limit'), WHOLE_RUN_TIMEOUT_MS);
 
-const needs = { redis: true, openssl: true, postgres: true, versitygw: true, tmux: true, chromium: true };
-await prepare({ ...needs, build: false });
+const servers = { redis: true, openssl: true, postgres: true, versitygw: true };
+await prepare({ ...servers, tmux: true, chromium: true, compiler: true, build: false });
 // The compiler and the formatter keep one core each busy.
 const [typesHold] = await Promise.all([part('types', compile), part('format', checkFormat)]);
 await part('lint', lint);
@@ -71,8 +71,7 @@ function count(outcome, name) {
 }
 
 async function runTests() {
-  const files = testFiles().filter((file) => words.every((word) => file.includes(word)));
-  const kindOf = (file) => /\.(calm|alone)\.test\.js$/.exec(file)?.[1] ?? 'usual';
+  const files = testFiles(words);
   const groups = Object.entries(AT_ONCE).map(([kind, concurrency]) => ({
     files: files.filter((file) => kindOf(file) === kind),
     concurrency,
@@ -80,34 +79,18 @@ async function runTests() {
   // Tests kill processes, not machines: what their servers write may lie in memory, where no slow disk makes them late.
   const { keepTemporaryFilesInMemory } = await import('../packages/testbed/dist/src/memoryDisk.js');
   keepTemporaryFilesInMemory();
-  const tempFolder = mkdtempSync(join(tmpdir(), 'sluice-test-'));
+  tempFolder = mkdtempSync(join(tmpdir(), 'sluice-test-'));
   for (const [index, group] of groups.entries()) {
     if (group.files.length === 0 || failures.includes('interrupted')) continue;
     const before = sum.failed;
-    const code = await runFiles(group, join(stateFolder, `test-record-${index}.jsonl`), tempFolder);
+    const code = await runFiles(group, join(stateFolder, `test-record-${index}.jsonl`));
     // A run that fails without a failed test broke in a place that no test owns.
     if (code !== 0 && sum.failed === before) count('failed', 'the test runner');
   }
   rmSync(tempFolder, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** Every `test/*.test.ts` of every workspace, as its compiled file. */
-function testFiles() {
-  const patterns = readJson(join(root, 'package.json')).workspaces;
-  const folders = patterns.flatMap((pattern) => {
-    if (!pattern.endsWith('/*')) return [pattern];
-    const parent = pattern.slice(0, -2);
-    return readdirSync(join(root, parent)).map((name) => join(parent, name));
-  });
-  return folders.flatMap((folder) => {
-    const tests = join(root, folder, 'test');
-    if (!existsSync(tests)) return [];
-    const sources = readdirSync(tests).filter((name) => name.endsWith('.test.ts'));
-    return sources.sort().map((name) => join(folder, 'dist', 'test', name.replace(/\.ts$/, '.js')));
-  });
-}
-
-async function runFiles({ files, concurrency }, recordFile, tempFolder) {
+async function runFiles({ files, concurrency }, recordFile) {
   mkdirSync(stateFolder, { recursive: true });
   const [markName, markValue] = mark.split('=');
   const env = { ...process.env, [markName]: markValue, TMPDIR: tempFolder };
@@ -149,7 +132,7 @@ function checkPromises() {
 }
 
 async function checkLeftovers() {
-  const stayed = await endLeftovers(mark);
+  const stayed = await endLeftovers(mark, tempFolder);
   for (const { pid, command } of stayed) say(`  process ${pid} was left running: ${command}`);
   return stayed.length === 0 ? 0 : 1;
 }

@@ -9,7 +9,11 @@ export const cliErrors = defineErrors({
   },
   /** A search that found nothing, in a sentence. */
   NONE: { message: (d: { what: string }) => d.what, retryable: false },
-  NOT_FOUND: { message: (d: { what: string }) => `${d.what} was not found`, retryable: false },
+  NOT_FOUND: {
+    message: (d: { what: string; make?: string }) =>
+      `${d.what} was not found${d.make === undefined ? '' : `; make it with: ${d.make}`}`,
+    retryable: false,
+  },
   SERVER_AWAY: {
     message: (d: { url: string; reason: string }) =>
       `no answer from ${d.url} (${d.reason}); is the server running? Try: sluice doctor`,

@@ -128,8 +128,10 @@ function moveFile(files: SluiceCommand): void {
       const isInto = to.path === '' || toText.endsWith('/') || target?.type === 'FOLDER';
       const folderPath = isInto ? to.path : to.path.split('/').slice(0, -1).join('/');
       const name = isInto ? node.name : to.path.split('/').at(-1)!;
-      const folder =
-        folderPath === '' ? undefined : await needNode(api, { drive: to.drive, path: folderPath });
+      const place = { drive: to.drive, path: folderPath };
+      const folder = folderPath === '' ? undefined : await findNode(api, place);
+      if (folderPath !== '' && !folder)
+        throw cliErrors.NOT_FOUND({ what: written(place), make: `sluice files mkdir ${written(place)}` });
       const change = { name, parentId: folder?.id ?? null };
       if (dryRun) {
         const path = `${to.drive}/${folder ? `${folder.path}/` : ''}${name}`;

@@ -94,6 +94,11 @@ test('files are listed, moved, shared and deleted by their place', async () => {
     await dry('files', 'mv', 'main/list/one.txt', 'main/list/sub/'),
     'main/list/one.txt → main/list/sub/one.txt: would be moved\n',
   );
+  const nowhere = await server.run(['files', 'mv', 'main/list/one.txt', 'main/none/']);
+  assert.deepEqual(
+    [nowhere.code, nowhere.stderr],
+    [3, 'sluice: main/none was not found; make it with: sluice files mkdir main/none\n'],
+  );
   assert.equal((await server.run(['files', 'mv', 'main/list/one.txt', 'main/list/sub/'])).code, 0);
   assert.equal((await server.run(['files', 'mv', 'main/list/sub/one.txt', 'main/list/sub/two.txt'])).code, 0);
   const link = (await server.run(['files', 'link', 'main/list/sub/two.txt', '--for', '1h'])).stdout.trim();

@@ -74,7 +74,7 @@ test('Ctrl-C ends a command that waits, in silence, with 130', async () => {
   let printed = '';
   for (const stream of [child.stdout!, child.stderr!])
     stream.on('data', (chunk: Buffer) => (printed += chunk.toString()));
-  await waitUntil('it waits for an answer', () => isAsked);
+  await waitUntil('it waits for an answer', () => isAsked, { timeoutMs: START_TIMEOUT_MS });
   interrupt(child);
   assert.deepEqual(await once(child, 'close'), [130, null]);
   assert.equal(printed, '');

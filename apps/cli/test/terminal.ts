@@ -111,6 +111,9 @@ export class Terminal {
     // The end is not what was typed but what came of it.
     const isOver = new RegExp(`^${end} (\\d+)$`, 'm');
     const screen = await this.until(`the end of ${line}`, (text) => isOver.test(text), { joined: true });
+    // The record is written beside, and a busy machine may be late with it: what comes next must not find the rest of this.
+    const isRecorded = new RegExp(`${end} \\d`);
+    await waitUntil('the record of it', () => isRecorded.test(this.recorded()), { timeoutMs: PATIENCE_MS });
     return {
       screen: screen.slice(begin.length, screen.search(isOver)),
       code: Number(isOver.exec(screen)![1]),
