@@ -1,14 +1,19 @@
 /**
  * Loaded into every Node process of a shaken test run (see `shake.mjs`): what sockets receive comes late now and then, and the process
  * stands still for moments, as on a machine that others use too. What one socket receives stays in order; what several receive does not,
- * and that is where tests and programs are wrong about who hears what first.
+ * and that is where tests and programs are wrong about who hears what first. Who sleeps for a moment now and then wakes up late: a test that
+ * looks again and again finds that what it meant to catch under way is over.
  */
+import { syncBuiltinESMExports } from 'node:module';
 import { Socket } from 'node:net';
+import timers from 'node:timers/promises';
 
 const LATE_SHARE = 0.05;
 const LATE_MS = 120;
 const STALL_EVERY_MS = 1_500;
 const STALL_MS = 400;
+const OVERSLEPT_SHARE = 0.1;
+const OVERSLEPT_MS = 300;
 
 const push = Reflect.get(Socket.prototype, 'push');
 const later = globalThis.setTimeout;
@@ -41,3 +46,8 @@ const nothing = new Int32Array(new SharedArrayBuffer(4));
     stall();
   }, Math.random() * STALL_EVERY_MS).unref();
 })();
+
+const sleep = timers.setTimeout;
+timers.setTimeout = (ms = 1, ...more) =>
+  sleep(Math.random() < OVERSLEPT_SHARE ? ms + Math.random() * OVERSLEPT_MS : ms, ...more);
+syncBuiltinESMExports();

@@ -30,7 +30,9 @@ export type Fault =
   | { status: number; code?: string; retryAfterS?: number; text?: string }
   /** A bit flips between the client and the server. */
   | { corrupt: true }
-  | { slowMs: number };
+  | { slowMs: number }
+  /** Nothing is carried out until then. */
+  | { heldUntil: Promise<void> };
 
 interface Piece {
   first: number;
@@ -192,6 +194,7 @@ export class ProtocolServer {
     const body = await bodyOf(request);
     seen.bodyBytes = body.length;
     if (fault && 'slowMs' in fault) await sleep(fault.slowMs);
+    if (fault && 'heldUntil' in fault) await fault.heldUntil;
     if (fault && 'status' in fault) return answerWith(response, fault);
     if (fault && 'corrupt' in fault) body[0]! ^= 1;
     if (this.validToken !== undefined && request.headers.authorization !== `Bearer ${this.validToken}`) {
