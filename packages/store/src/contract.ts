@@ -88,6 +88,13 @@ export interface Capabilities {
   crc64: boolean;
 }
 
+export interface ListOptions {
+  from?: string;
+  limit?: number;
+  /** Only keys without another slash behind the prefix, which ends with one: what lies in a folder itself. A disk looks nowhere else. */
+  shallow?: boolean;
+}
+
 export interface ObjectStore {
   readonly capabilities: Capabilities;
   put(key: string, body: Body, options?: PutOptions): Promise<ObjectInfo>;
@@ -95,7 +102,7 @@ export interface ObjectStore {
   head(key: string): Promise<ObjectInfo | undefined>;
   delete(key: string): Promise<void>;
   /** In the order of the keys' UTF-8 bytes, those after `from`. Descriptions and checksums are not in lists: ask `head`. */
-  list(prefix: string, options?: { from?: string; limit?: number }): Promise<ListPage>;
+  list(prefix: string, options?: ListOptions): Promise<ListPage>;
   copy(from: string, to: string): Promise<ObjectInfo>;
   createMultipart(key: string, options?: Pick<PutOptions, 'contentType' | 'metadata'>): Promise<Multipart>;
   /** Parts are numbered from 1; the same number again replaces the part. */

@@ -1,6 +1,7 @@
 // Objects in a folder of a local disk, for one machine or for tests: the same contract as S3 without a server.
 //
-//     objects/3f/a1/3fa1…   one file per object, named by the SHA-256 of its key: no key can reach another place
+//     objects/3f/a1/07c2…   one file per object, named by the SHA-256 of its key: no key can reach another place; what lies in one
+//                           folder of keys lies in one folder here, which is named by the SHA-256 of that
 //     uploads/<id>/         a multipart upload: `upload` says of what, 00001, 00002, … are its parts
 //     temporary/            what is being written, named for the process that writes it
 //
@@ -8,11 +9,11 @@
 // reader sees the old object or the new one, after a crash too. What a dead process left in `temporary` is removed when a store
 // is opened. Several processes may share a folder.
 //
-// Keys are found by hash, so that `head` and `get` cost one open; the price is that `list` reads the end of every file. It is meant for
-// thousands of objects, not for millions.
+// Keys are found by hash, so that `head` and `get` cost one open, and so is a folder, so that a shallow `list` looks at few files; the
+// price is that any other `list` reads the end of every file. That is meant for thousands of objects, not for millions.
 import { isSluiceError } from '@sluice/base';
 import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { addAbortSignal } from 'node:stream';
@@ -22,6 +23,7 @@ import type {
   Capabilities,
   CompleteOptions,
   GetOptions,
+  ListOptions,
   ListPage,
   Multipart,
   ObjectInfo,
@@ -131,12 +133,12 @@ export class DiskStore implements ObjectStore {
 
   async list(
     prefix: string,
-    { from, limit = DEFAULT_LIST_LIMIT }: { from?: string; limit?: number } = {},
+    { from, limit = DEFAULT_LIST_LIMIT, shallow = false }: ListOptions = {},
   ): Promise<ListPage> {
     return this.#do('list', prefix, async () => {
       const after = from === undefined ? undefined : Buffer.from(from);
-      const found = (await this.#allObjects())
-        .filter(({ key }) => key.startsWith(prefix))
+      const found = (await this.#objectsIn(shallow ? this.#folderOf(prefix) : this.#objects))
+        .filter(({ key }) => key.startsWith(prefix) && !(shallow && key.includes('/', prefix.length)))
         .map((info) => ({ info, bytes: Buffer.from(info.key) }))
         .filter(({ bytes }) => after === undefined || bytes.compare(after) > 0)
         .sort((a, b) => a.bytes.compare(b.bytes));
@@ -304,9 +306,18 @@ export class DiskStore implements ObjectStore {
     this.#closed = true;
   }
 
+  get #objects(): string {
+    return join(this.#folder, 'objects');
+  }
+
   #fileOf(key: string): string {
-    const hash = createHash('sha256').update(key).digest('hex');
-    return join(this.#folder, 'objects', hash.slice(0, 2), hash.slice(2, 4), hash);
+    return join(this.#folderOf(key.slice(0, key.lastIndexOf('/') + 1)), hashOf(key));
+  }
+
+  /** Where the objects lie whose keys begin with this and have no other slash. */
+  #folderOf(keys: string): string {
+    const hash = hashOf(keys);
+    return join(this.#objects, hash.slice(0, 2), hash.slice(2, 4));
   }
 
   #uploadFolder(id: string): string {
@@ -352,7 +363,7 @@ export class DiskStore implements ObjectStore {
   /** Objects make their folders as they need them; the folder of an upload is there, or the upload is not. */
   async #move(name: string, target: string): Promise<void> {
     const folder = dirname(target);
-    const fans = folder.startsWith(join(this.#folder, 'objects'));
+    const fans = folder.startsWith(this.#objects);
     try {
       await rename(name, target);
     } catch (error) {
@@ -391,16 +402,12 @@ export class DiskStore implements ObjectStore {
     });
   }
 
-  async #allObjects(): Promise<ObjectInfo[]> {
-    const names = await readdir(join(this.#folder, 'objects'), { recursive: true, withFileTypes: true });
+  async #objectsIn(folder: string): Promise<ObjectInfo[]> {
     const found: ObjectInfo[] = [];
-    await inBatches(
-      names.filter((entry) => entry.isFile()),
-      async (entry) => {
-        const object = await describeFile(join(entry.parentPath, entry.name));
-        if (object !== undefined) found.push(toInfo(object.description, object.modified));
-      },
-    );
+    await inBatches(await filesBelow(folder), async (name) => {
+      const object = await describeFile(name);
+      if (object !== undefined) found.push(toInfo(object.description, object.modified));
+    });
     return found;
   }
 
@@ -421,6 +428,7 @@ export class DiskStore implements ObjectStore {
       for (const name of ['objects', 'uploads', 'temporary'])
         await mkdir(join(this.#folder, name), { recursive: true });
       await this.#removeLeftovers();
+      await this.#moveIntoFolders();
     } catch (error) {
       // The next call tries again.
       this.#opened = undefined;
@@ -436,6 +444,19 @@ export class DiskStore implements ObjectStore {
     });
   }
 
+  /** Objects used to lie by the hash of their key alone. A note says that none does any more. */
+  async #moveIntoFolders(): Promise<void> {
+    const note = join(this.#folder, 'objects-lie-by-folder');
+    if (await openIfThere(note).then(async (file) => (await file?.close(), file !== undefined))) return;
+    await inBatches(await filesBelow(this.#objects), async (name) => {
+      const key = (await describeFile(name))?.description.key;
+      // Another process may be doing the same.
+      if (key !== undefined && name !== this.#fileOf(key))
+        await this.#move(name, this.#fileOf(key)).catch(ignoring('ENOENT'));
+    });
+    await writeFile(note, '');
+  }
+
   async #syncFolder(folder: string): Promise<void> {
     if (!this.#fsync) return;
     const handle = await open(folder, 'r');
@@ -444,6 +465,21 @@ export class DiskStore implements ObjectStore {
     } finally {
       await handle.close();
     }
+  }
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+/** None where there is no such folder. */
+async function filesBelow(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  } catch (error) {
+    if (isGone(error)) return [];
+    throw error;
   }
 }
 

@@ -36,6 +36,7 @@ import type {
   Capabilities,
   CompleteOptions,
   GetOptions,
+  ListOptions,
   ListPage,
   Multipart,
   ObjectInfo,
@@ -222,7 +223,7 @@ export class S3Store implements ObjectStore {
 
   async list(
     prefix: string,
-    { from, limit = LIST_PAGE }: { from?: string; limit?: number } = {},
+    { from, limit = LIST_PAGE, shallow = false }: ListOptions = {},
   ): Promise<ListPage> {
     const objects: ObjectInfo[] = [];
     let after = from;
@@ -238,9 +239,10 @@ export class S3Store implements ObjectStore {
       );
       for (const { Key, Size = 0, ETag = '', LastModified } of reply.Contents ?? []) {
         const key = Key!.slice(this.#prefix.length);
+        after = key;
+        if (shallow && key.includes('/', prefix.length)) continue;
         objects.push({ key, size: Size, etag: ETag, ...(LastModified && { lastModified: LastModified }) });
       }
-      after = objects.at(-1)?.key;
       if (reply.IsTruncated !== true || after === undefined) return { objects };
       if (objects.length >= limit) return { objects, next: after };
     }

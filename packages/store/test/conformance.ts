@@ -160,6 +160,22 @@ function objects(fact: Fact): void {
     assert.deepEqual((await store.list(`${key}/nothing`)).objects, []);
   });
 
+  fact('a shallow list has what lies in a folder itself, page by page', async (store, key) => {
+    for (const name of ['a', 'b', 'bb/c', 'bb/d', 'c/e/f', 'g'])
+      await store.put(`${key}/${name}`, Buffer.from(name));
+    await store.put(`${key}-beside`, Buffer.from('beside'));
+    const paged: string[] = [];
+    for (let from: string | undefined, pages = 0; pages < 20; pages++) {
+      const options = { shallow: true, limit: 2, ...(from !== undefined && { from }) };
+      const page = await store.list(`${key}/`, options);
+      paged.push(...page.objects.map((object) => object.key));
+      from = page.next;
+      if (from === undefined) break;
+    }
+    assert.deepEqual(paged, [`${key}/a`, `${key}/b`, `${key}/g`]);
+    assert.deepEqual((await store.list(`${key}/none/`, { shallow: true })).objects, []);
+  });
+
   fact('a store that can be written to passes its check and keeps nothing of it', async (store) => {
     await store.check();
     assert.deepEqual((await store.list('sluice-check')).objects, []);

@@ -1,9 +1,9 @@
 /** The disk store: the contract of all stores, and what it owes a full disk, a crash and its folder. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { open, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { buffer as readAll } from 'node:stream/consumers';
 import { mock, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -118,6 +118,32 @@ test('disk: on a disk that is really full nothing is lost or left, and it works 
   if (code === 77 || text.startsWith('unshare: '))
     return t.diagnostic(`this system gives us no disk to fill: ${text}`);
   assert.equal(code, 0, text);
+});
+
+test('disk: objects that lie by the hash of their key alone are found, and then lie by folder', async () => {
+  const folder = makeOwnedFolder('disk');
+  const before = new DiskStore({ folder, fsync: false });
+  const keys = ['a', 'x/1', 'x/2', 'x/y/3'];
+  for (const key of keys) await before.put(key, Buffer.from(key));
+  const objects = join(folder, 'objects');
+  const filesIn = async (path: string): Promise<string[]> =>
+    (await readdir(path, { recursive: true })).filter((file) => file.length > 20).sort();
+  const byFolder = await filesIn(objects);
+  for (const file of byFolder) {
+    const hash = basename(file);
+    await mkdir(join(objects, hash.slice(0, 2), hash.slice(2, 4)), { recursive: true });
+    await rename(join(objects, file), join(objects, hash.slice(0, 2), hash.slice(2, 4), hash));
+  }
+  await rm(join(folder, 'objects-lie-by-folder'));
+  assert.notDeepEqual(await filesIn(objects), byFolder);
+  const [one, other] = [new DiskStore({ folder, fsync: false }), new DiskStore({ folder, fsync: false })];
+  await Promise.all([one.check(), other.check()]);
+  assert.deepEqual(await filesIn(objects), byFolder);
+  for (const key of keys) assert.equal((await one.head(key))?.key, key);
+  assert.deepEqual(
+    (await one.list('x/', { shallow: true })).objects.map(({ key }) => key),
+    ['x/1', 'x/2'],
+  );
 });
 
 test('disk: a file that was cut short or overwritten is no object', async () => {

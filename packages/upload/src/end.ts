@@ -104,7 +104,7 @@ export async function cleanUp(engine: Engine, state: Remains): Promise<void> {
   const kept = state.status === 'COMPLETED' ? await keptKey(engine, state) : undefined;
   let from: string | undefined;
   do {
-    const page = await store.list(folder, from === undefined ? {} : { from });
+    const page = await store.list(folder, { shallow: true, ...(from !== undefined && { from }) });
     const keys = page.objects.map(({ key }) => key).filter((key) => key !== kept);
     const files = await filesAmong(engine, state, keys);
     for (const key of keys) if (!files.has(key)) await store.delete(key);
