@@ -30,8 +30,10 @@ import type { Cut } from './sender.js';
 import type { FileSource, Source, StreamSource } from './source.js';
 
 const MAX_FRESH_STARTS = 3;
-/** A browser can hold some of these. The server's parts are as large at most, unless they must be larger: whole ones are not buffered. */
+/** A browser can hold some of these. */
 const MAX_CHOSEN_CHUNK_BYTES = 16 * 1024 * 1024;
+/** With smaller ones requests would cost more than what they carry. */
+const SMALLEST_CHOSEN_CHUNK_BYTES = 1024 * 1024;
 /** The plain-JavaScript digest works in pieces, so that a page stays responsive. */
 const HASH_PIECE_BYTES = 1024 * 1024;
 
@@ -244,9 +246,7 @@ export class Session {
 
   async #cut(view: UploadView, record: UploadRecord): Promise<Cut> {
     const { content } = record;
-    const own =
-      content.chunkSize ?? Math.min(view.partSize || MAX_CHOSEN_CHUNK_BYTES, MAX_CHOSEN_CHUNK_BYTES);
-    const chunkSize = view.chunkSize ?? own;
+    const chunkSize = view.chunkSize ?? content.chunkSize ?? ownChunkSize(view.partSize);
     if (content.chunkSize !== chunkSize) {
       if (content.chunkSize !== null) record.forgetPrints();
       content.chunkSize = chunkSize;
@@ -452,6 +452,18 @@ export class Session {
       throw failure;
     }
   }
+}
+
+/**
+ * As large as the server's parts, which are then not buffered; of larger parts a whole fraction. A chunk that crossed the end of a part
+ * could be lost by half, and the server would not take the other half again.
+ */
+export function ownChunkSize(partSize: number): number {
+  const most = Math.ceil(partSize / SMALLEST_CHOSEN_CHUNK_BYTES);
+  for (let pieces = Math.ceil(partSize / MAX_CHOSEN_CHUNK_BYTES); pieces > 0 && pieces <= most; pieces++) {
+    if (partSize % pieces === 0) return partSize / pieces;
+  }
+  return MAX_CHOSEN_CHUNK_BYTES;
 }
 
 /** Chunks of a stream that were read and are not with the server. */

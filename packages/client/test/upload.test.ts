@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SluiceUploadError, upload } from '../src/index.js';
 import type { UploadInput, UploadOptions, UploadProgress } from '../src/index.js';
+import { ownChunkSize } from '../src/session.js';
 import { bytesOf, CHUNK, piecesOf, sha256Of, stage, to, withCode } from './stage.js';
 
 const sizes = [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 20 * CHUNK + 7];
@@ -55,6 +56,17 @@ test('a ReadableStream, a File and an array are all accepted', async (t) => {
   }
   for (const held of server.uploads.values()) assert.deepEqual(new Uint8Array(server.content(held)), bytes);
   assert.equal(server.uploads.size, 4);
+});
+
+test('a chunk never crosses the end of a part, however large parts are', () => {
+  const mebibyte = 1024 * 1024;
+  assert.equal(ownChunkSize(8 * mebibyte), 8 * mebibyte);
+  assert.equal(ownChunkSize(0), 16 * mebibyte);
+  for (const partSize of [16, 17, 21, 64, 97, 5 * 1024].map((size) => size * mebibyte)) {
+    const chunkSize = ownChunkSize(partSize);
+    assert.equal(partSize % chunkSize, 0);
+    assert.ok(chunkSize <= 16 * mebibyte && chunkSize >= mebibyte, `${chunkSize}`);
+  }
 });
 
 test('chunks travel in parallel and out of order, never more at once than allowed', async (t) => {
