@@ -33,6 +33,16 @@ export class Doomed {
     }));
   }
 
+  /** Those that could not be deleted now are listed again behind all others, and after the same time of grace. */
+  async postpone(objectKeys: string[]): Promise<void> {
+    if (objectKeys.length === 0) return;
+    const question = build
+      .updateTable('doomed_objects')
+      .set({ since: sql<Date>`clock_timestamp()` })
+      .where('object_key', 'in', objectKeys);
+    await this.database.ask('postpone doomed objects', question);
+  }
+
   /** After they were deleted from the store. */
   async forget(objectKeys: string[]): Promise<void> {
     if (objectKeys.length === 0) return;

@@ -260,15 +260,27 @@ export class Uploads {
     return row && toUpload(row);
   }
 
-  /** Open uploads of all tenants that began before a moment, oldest first: for whoever ends the abandoned ones. */
-  async listOpen({ olderThan, limit }: { olderThan: Date; limit: number }): Promise<UploadRecord[]> {
-    const question = build
+  /**
+   * Open uploads of all tenants that began before a moment, by their ids, page by page: for whoever ends the abandoned ones. `after` is the
+   * id of the last one of the page before.
+   */
+  async listOpen({
+    olderThan,
+    limit,
+    after,
+  }: {
+    olderThan: Date;
+    limit: number;
+    after?: string;
+  }): Promise<UploadRecord[]> {
+    let question = build
       .selectFrom('uploads')
       .selectAll()
       .where('status', '=', 'OPEN')
       .where('created_at', '<', olderThan)
-      .orderBy('created_at')
+      .orderBy('id')
       .limit(Math.min(checkCount('limit', limit), LARGEST_LIST));
+    if (after !== undefined) question = question.where('id', '>', after);
     return (await this.database.ask('list open uploads', question)).map(toUpload);
   }
 
