@@ -2,7 +2,7 @@
 import { checkScope, checkType, limitsOf, ownerOf } from '@sluice/access';
 import { isSluiceError } from '@sluice/base';
 import { checkName, checkPath, type UploadResult } from '@sluice/records';
-import { isUploadId, uploadErrors, type State } from '@sluice/upload';
+import { isUploadId, uploadErrors, type State, type UploadView } from '@sluice/upload';
 import { bodyOf } from './body.js';
 import { restErrors } from './errors.js';
 import { locationOf } from './location.js';
@@ -168,7 +168,7 @@ export const uploadRoutes: Route[] = [
       if (state === 'FAILED' || state === 'CANCELLED' || state === 'EXPIRED')
         throw uploadErrors.UPLOAD_ENDED({ id, state });
       // Without a size the file ends where its bytes end.
-      const end = size ?? (before.size === null ? endOf(before.missing) : undefined);
+      const end = size ?? (before.size === null ? endOf(before) : undefined);
       return call.parts.uploads.declare(id, { ...digest, ...(end !== undefined && { size: end }) });
     },
   },
@@ -197,9 +197,10 @@ export const uploadRoutes: Route[] = [
   },
 ];
 
-function endOf(missing: [number, number | null][]): number {
+function endOf({ missing, receivedBytes }: UploadView): number {
   const [open] = missing;
-  if (missing.length !== 1 || open![1] !== null)
+  // Beyond the last byte that has its place, chunks may wait for others before them.
+  if (missing.length !== 1 || open![1] !== null || receivedBytes > open![0])
     throw restErrors.REQUEST_INVALID({
       reason: 'bytes are missing in the middle of the file; ask for the status',
     });

@@ -165,6 +165,11 @@ test('an upload of unknown length is completed with or without a body, and not w
   await api.send(`/v1/uploads/${body.id}/bytes`, Buffer.from('abc'), { 'Content-Range': 'bytes 5-7/*' });
   const gap = await api.call('POST', `/v1/uploads/${body.id}/complete`);
   assert.deepEqual([gap.status, gap.body.error.code], [400, 'REQUEST_INVALID']);
+  const { body: numbered } = await api.call('POST', '/v1/uploads', { drive: 'main', path: 'waiting' });
+  for (const chunk of ['chunks/0', 'chunks/2?last=true'])
+    assert.equal((await api.send(`/v1/uploads/${numbered.id}/${chunk}`, Buffer.from('abc'))).status, 200);
+  const waiting = await api.call('POST', `/v1/uploads/${numbered.id}/complete`);
+  assert.deepEqual([waiting.status, waiting.body.error.code], [400, 'REQUEST_INVALID']);
   const short = await api.call('POST', `/v1/uploads/${body.id}/complete`, { size: 2 });
   assert.deepEqual([short.status, short.body.error.code], [409, 'SIZE_CONFLICT']);
   await api.call('DELETE', `/v1/uploads/${body.id}`);

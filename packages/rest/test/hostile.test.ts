@@ -84,6 +84,7 @@ test('JSON that is malformed, deep, huge or of another type is refused with a co
     ['{"drive":"main","path":"a","tenant":"bob"}', 400, 'REQUEST_INVALID'],
     ['{"drive":"main","path":"a","limits":{}}', 400, 'REQUEST_INVALID'],
     ['{"drive":"main","path":"a","contentType":"a/b\\r\\nX: y"}', 400, 'UPLOAD_INVALID'],
+    ['{"drive":"main","path":"a","contentType":"a/b; name=\\"\u00e9\\""}', 400, 'UPLOAD_INVALID'],
     ['{"drive":"main","path":"a","metadata":{"a":"b\\r\\nc"}}', 400, 'METADATA_INVALID'],
   ];
   for (const [text, status, code] of cases) {

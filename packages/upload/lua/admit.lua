@@ -19,7 +19,7 @@ local now = now_ms()
 local need = tonumber(price)
 
 if redis.call('HEXISTS', attempts, attempt) == 1 then return 'OK' end
-free_overdue(upload, now)
+if upload.overdue_at and now >= tonumber(upload.overdue_at) then free_overdue(upload, now) end
 
 local function room_for(bytes)
   local reserved = tonumber(upload.reserved)
@@ -68,6 +68,7 @@ if not room_for(paid + need + missing) then
   end
 end
 redis.call('HSET', attempts, attempt, text(need) .. ' ' .. text(now + attemptMs) .. ' ' .. frames)
+if not upload.overdue_at then redis.call('HSET', state, 'overdue_at', text(now + attemptMs)) end
 redis.call('PEXPIRE', attempts, tonumber(upload.idle_ms) + 86400000)
 charge(upload, need)
 -- If nothing comes of it, nobody else would look before the upload expires.

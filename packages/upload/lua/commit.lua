@@ -9,14 +9,14 @@
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
 -- ARGV id, name, number, offset, length, crc64, pieces, last, sha256, maxChunks, maxParts, lookMs
--- Returns {word, received bytes, stored bytes, '1' if every byte is stored, ready part or freed "attempt frames", …}; word is 'OK',
+-- Returns {word, received bytes, stored bytes, '1' if every byte is stored, {ready part or freed "attempt frames", …}}; word is 'OK',
 --   'DUPLICATE', 'CONFLICT', 'OVERLAP', 'BEYOND', 'LAST', 'TOO_MANY', 'TOO_LARGE', 'UNPAID', 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE' } end
 local list = cjson.decode(pieces)
 local function answer(word, ready)
   local all = upload.expected_size ~= '' and upload.stored_bytes == upload.expected_size
-  return { word, upload.received_bytes, upload.stored_bytes, all and '1' or '', unpack(ready or {}) }
+  return { word, upload.received_bytes, upload.stored_bytes, all and '1' or '', ready or {} }
 end
 
 local function is_staged(piece)
@@ -101,6 +101,8 @@ if not waits then
   if not lostLength and overlaps(upload, tonumber(offset), bytes) then return answer('OVERLAP') end
   local index = part_at(upload, math.max(0, stop - 1))
   if index >= tonumber(maxParts) then return answer('TOO_MANY') end
+elseif total and tonumber(upload.received_bytes) + bytes > total then
+  return answer('BEYOND')
 elseif last == '1' and upload.last_chunk ~= '' and upload.last_chunk ~= number then
   return answer('LAST')
 elseif upload.last_chunk ~= '' and tonumber(number) > tonumber(upload.last_chunk) then

@@ -3,7 +3,7 @@
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
 -- ARGV id, size, sha256, seen, lookMs
--- Returns {word, '1' if every byte is stored, ready part}; word is 'OK', 'SAME' (it is being completed, or is, as it is declared), 'SIZE'
+-- Returns {word, '1' if every byte is stored, {ready part}}; word is 'OK', 'SAME' (it is being completed, or is, as it is declared), 'SIZE'
 --   (other bytes are there already), 'TOO_LARGE', 'DIGEST', 'LATE' (what is being completed is not compared any more), 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE' } end
@@ -21,6 +21,8 @@ if sha256 ~= '' and upload.sha256 ~= '' and upload.sha256 ~= sha256 then return 
 if size ~= '' then
   if upload.expected_size ~= '' and upload.expected_size ~= size then return { 'SIZE' } end
   if tonumber(upload.reach) > tonumber(size) then return { 'SIZE' } end
+  -- Chunks that wait for their predecessors are bytes of the file too, wherever they will be.
+  if tonumber(upload.received_bytes) > tonumber(size) then return { 'SIZE' } end
   if tonumber(size) > (tonumber(upload.max_file_bytes or '') or math.huge) then return { 'TOO_LARGE', upload.max_file_bytes } end
   upload.expected_size = size
   redis.call('HSET', state, 'expected_size', size)
@@ -36,4 +38,4 @@ local now = now_ms()
 keep_alive(upload, now)
 look_by(now + tonumber(lookMs))
 local all = upload.expected_size ~= '' and upload.stored_bytes == upload.expected_size
-return { 'OK', all and '1' or '', unpack(ready) }
+return { 'OK', all and '1' or '', ready }

@@ -5,7 +5,7 @@
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
 -- ARGV id, source, part, etag, multipartId, fence, lookMs
--- Returns {word, lost bytes, freed attempt and its frames, …}; word is 'OK', 'COMPLETING', 'ENDED' or 'GONE'
+-- Returns {word, lost bytes, {freed attempt and its frames, …}}; word is 'OK', 'COMPLETING', 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE', '0' } end
 if not is_open(upload) and upload.status ~= 'COMPLETING' then return { 'ENDED', '0' } end
@@ -68,4 +68,4 @@ end
 local now = now_ms()
 keep_alive(upload, now)
 look_by(now + tonumber(lookMs))
-return { 'OK', text(lost), unpack(freed) }
+return { 'OK', text(lost), freed }

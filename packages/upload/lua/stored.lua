@@ -3,14 +3,14 @@
 -- KEYS state HASH, chunks HASH, held ZSET, parts HASH, fill HASH, window HASH, attempts HASH, progress STREAM
 -- KEYS attention ZSET, budget HASH
 -- ARGV id, part, start, length, etag, crc64, key, extents, lookMs
--- Returns {word, '1' if every byte is stored, freed attempt and its frames, …}; word is 'OK', 'DONE' (somebody else
+-- Returns {word, '1' if every byte is stored, {freed attempt and its frames, …}}; word is 'OK', 'DONE' (somebody else
 --   stored it), 'STALE' (other extents now), 'ENDED' or 'GONE'
 local upload = read_state()
 if not upload then return { 'GONE' } end
 local function all() return (upload.expected_size ~= '' and upload.stored_bytes == upload.expected_size) and '1' or '' end
 local record = table.concat({ length, crc64, etag, key }, ' ')
 local known = redis.call('HGET', parts, part)
-if known == record then return { 'OK', all(), unpack(undropped()) } end
+if known == record then return { 'OK', all(), undropped() } end
 if known then return { 'DONE', all() } end
 if not is_open(upload) then return { 'ENDED' } end
 local stop = tonumber(start) + tonumber(length)
@@ -31,4 +31,4 @@ local now = now_ms()
 keep_alive(upload, now)
 tell(upload, upload.status, upload.received_bytes, upload.stored_bytes)
 look_by(now + tonumber(lookMs))
-return { 'OK', all(), unpack(freed) }
+return { 'OK', all(), freed }

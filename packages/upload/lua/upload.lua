@@ -131,12 +131,24 @@ local function free(upload, attempt, freed)
   end
 end
 
--- Attempts of processes that died: their frames have expired.
+-- Attempts of processes that died: their frames have expired. There may be many thousands of attempts, so those who have little time
+-- look only from `overdue_at` on: no deadline is earlier, and without one nobody has any.
 local function free_overdue(upload, now)
+  local first = math.huge
   local all = redis.call('HGETALL', attempts)
   for i = 1, #all, 2 do
     local deadline = tonumber(all[i + 1]:match('^%d+ (%d+) ') or '0')
-    if deadline > 0 and deadline < now then free(upload, all[i]) end
+    if deadline > 0 and deadline < now then
+      free(upload, all[i])
+    elseif deadline > 0 then
+      first = math.min(first, deadline)
+    end
+  end
+  upload.overdue_at = first < math.huge and text(math.max(first, now + 1000)) or nil
+  if upload.overdue_at then
+    redis.call('HSET', state, 'overdue_at', upload.overdue_at)
+  else
+    redis.call('HDEL', state, 'overdue_at')
   end
 end
 

@@ -24,6 +24,8 @@ export interface Piece {
   part: number;
   /** All bytes of the part. */
   whole: boolean;
+  /** All bytes of the file. */
+  isFile: boolean;
 }
 
 /**
@@ -40,7 +42,9 @@ export function piecesOf(
   if (offset !== undefined)
     return cut(state, { ...chunk, offset }).map((piece) => ({ ...piece, admitAt: offset }));
   const admitAt = lostAt ?? (number === state.nextChunk ? state.nextOffset : undefined);
-  return [{ offset: -1, length, part: -1, whole: false, ...(admitAt !== undefined && { admitAt }) }];
+  return [
+    { offset: -1, length, part: -1, whole: false, isFile: false, ...(admitAt !== undefined && { admitAt }) },
+  ];
 }
 
 /** Pieces that must be buffered are small enough that one of them always fits where room for a part is reserved. */
@@ -129,6 +133,7 @@ function cut(state: State, { offset, length, last }: Chunk & { offset: number })
       length: end - at,
       part: part.index,
       whole: at === part.start && end === partEnd,
+      isFile: at === 0 && end === size,
     });
     at = end;
   }

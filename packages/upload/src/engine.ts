@@ -6,7 +6,7 @@ import type { Queue } from '@sluice/queue';
 import { recordsErrors, type Drive, type Records } from '@sluice/records';
 import type { RedisLink, ScriptArgument } from '@sluice/redis';
 import type { ObjectStore } from '@sluice/store';
-import type { Frames } from './frames.js';
+import { frameBytes, type Frames } from './frames.js';
 import type { PassingHashes } from './hashes.js';
 import { keysOf, partitionOf, type UploadKeys } from './keys.js';
 import type { UploadMetrics } from './metrics.js';
@@ -107,7 +107,7 @@ export function keysFor({ settings }: Engine, id: string): UploadKeys | undefine
   return partition === undefined ? undefined : keysOf(settings.prefix, partition, id);
 }
 
-/** Runs a script on the keys of an upload; the answer as strings. */
+/** Runs a script on the keys of an upload; the answer as strings. Lists in it, which may be long, are laid out flat. */
 export async function runScript<N extends keyof Scripts>(
   engine: Engine,
   name: N,
@@ -117,12 +117,17 @@ export async function runScript<N extends keyof Scripts>(
   const keys = keysFor(engine, id);
   if (!keys) return ['GONE'];
   const reply = await engine.redis.run<string, string>(scripts[name], keys, args);
-  return Array.isArray(reply) ? reply.map(String) : [String(reply)];
+  return Array.isArray(reply) ? reply.flat().map(String) : [String(reply)];
 }
 
 /** How many bytes of memory a frame takes in Redis, at most: its allocator rounds large values up by a quarter. */
 export function priceOf(bytes: number): number {
   return Math.ceil(bytes * 1.25) + 512;
+}
+
+/** What a chunk costs that is kept there in frames. */
+export function chunkPriceOf(bytes: number): number {
+  return priceOf(bytes) + 512 * Math.ceil(bytes / frameBytes);
 }
 
 /** What one upload, and all uploads of a partition together, may have in the chunks Redis. */

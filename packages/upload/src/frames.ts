@@ -1,6 +1,6 @@
 // Frames: the bytes of chunks that wait for their part, at most 1 MiB each, in the chunks Redis. A frame is written under the name of
 // the attempt that brought it, so that a repetition never touches bytes that count already. Until its chunk is committed it
-// expires soon unless the attempt is extended; then it stays as long as somebody looks after the upload.
+// expires soon unless the attempt is extended; then it outlives its upload, even if nobody looks after that for so long.
 //
 // While Redis answers with a frame it has it twice: as the value, and as the reply on the connection. Only a few are read at once,
 // so that the memory of Redis can be promised. Most need not be read at all (`recentFrames.ts`).
@@ -87,7 +87,7 @@ export class Frames {
     this.#reading++;
   }
 
-  /** Of attempts that are not committed yet: as long as a new one. Of the others: another hour. Returns whether all were there. */
+  /** Of attempts that are not committed yet: as long as a new one. Of the others: as long as their upload. Returns whether all were there. */
   async keep(id: string, attempt: string, count: number, committed: boolean): Promise<boolean> {
     const ms = committed ? this.#keepMs : this.#attemptMs;
     const replies = await Promise.all(

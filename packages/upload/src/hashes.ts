@@ -24,6 +24,8 @@ interface Run {
 export interface Passage {
   from: number;
   to: number;
+  /** Some of its bytes were hashed, or are remembered for their turn. */
+  isHashed: boolean;
   /** Its bytes are there; it waits for nothing but its commit. */
   isCommitting: boolean;
   ended: Promise<void>;
@@ -47,7 +49,8 @@ export class PassingHashes {
       if (coming.size === 0 && this.#coming.get(id) === coming) this.#coming.delete(id);
       tell();
     };
-    const passage: Passage = { from, to: from + length, isCommitting: false, ended, end };
+    const flags = { isHashed: false, isCommitting: false };
+    const passage: Passage = { from, to: from + length, ...flags, ended, end };
     if ([...coming].some((other) => other.from < passage.to && other.to > passage.from)) this.spoil(id);
     coming.add(passage);
     return passage;
@@ -67,9 +70,10 @@ export class PassingHashes {
   }
 
   /** The bytes at `offset` are passing by. Every chunk is passed once, each of its pieces in order. */
-  pass(id: string, offset: number, bytes: Buffer): void {
+  pass(id: string, offset: number, bytes: Buffer, passage?: Passage): void {
     const run = this.#runOf(id, offset);
     if (!run) return;
+    if (passage && offset >= run.position) passage.isHashed = true;
     if (offset === run.position) {
       run.hash.update(bytes);
       run.position += bytes.length;

@@ -5,9 +5,10 @@ import { createHash } from 'node:crypto';
 import { failPoint } from '@sluice/base';
 import { checkMetadata, checkPath, type Drive, type Limits, type UploadRecord } from '@sluice/records';
 import { resultOf } from './complete.js';
-import { budgetOf, driveOf, inDrive, priceOf, runScript, type Engine } from './engine.js';
+import { budgetOf, chunkPriceOf, driveOf, inDrive, priceOf, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { makeId } from './keys.js';
+import { bufferedLimit } from './place.js';
 import { planParts, type PartPlan } from './plan.js';
 import { decodeState, readState, type State } from './state.js';
 import { ask } from './work.js';
@@ -32,7 +33,7 @@ export interface NewUpload {
 }
 
 const typeShape =
-  /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;\s*[\w-]+=("[^"\\\r\n]*"|[\w!#$&'*+.^`|~-]+))*$/;
+  /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;\s*[\w-]+=("[ !#-[\]-~]*"|[\w!#$&'*+.^`|~-]+))*$/;
 const longestType = 255;
 
 /** Refuses what no upload can be, before anything is written. */
@@ -90,6 +91,7 @@ export async function initiate(
     engine.settings.preferredPartBytes,
     inOneRequest,
   );
+  checkBufferable(engine, upload, drive, plan);
   await engine.hooks.beforeAccept?.(upload);
   const id = makeId(Math.floor(Math.random() * engine.settings.partitions));
   const beginning = engine.records.uploads.begin({
@@ -172,6 +174,24 @@ export async function initiate(
   // An empty file has all its bytes.
   if (upload.size === 0) await ask(engine, { do: 'complete', upload: begun.upload.id }, upload);
   return (await readState(engine, begun.upload.id))!;
+}
+
+/** Chunks that are less than a part must find room in Redis; each of these would be refused. */
+function checkBufferable(
+  engine: Engine,
+  { size, chunkSize }: NewUpload,
+  drive: Drive,
+  { partBytes, growEvery }: PartPlan,
+): void {
+  if (chunkSize === undefined || (chunkSize === partBytes && growEvery === 0)) return;
+  const { uploadBytes } = budgetOf(engine);
+  if (chunkPriceOf(Math.min(chunkSize, size ?? chunkSize)) <= uploadBytes) return;
+  const { capabilities } = engine.storeOf(drive);
+  const least = planParts(size, undefined, capabilities, engine.settings.preferredPartBytes).partBytes;
+  throw uploadErrors.UPLOAD_INVALID({
+    what: 'chunkSize',
+    wanted: `at most ${bufferedLimit(uploadBytes)} bytes, which can be buffered, or at least ${least}, which are a part of the file`,
+  });
 }
 
 /** Redis has forgotten it; the records have not. A completed one is answered as it was, the others say that they ended. */

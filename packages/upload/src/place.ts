@@ -7,7 +7,7 @@ import { crc64 as crcOf, RunningCrc64, type Body, type ObjectStore } from '@slui
 import type { Piece } from './address.js';
 import type { BodyReader } from './body.js';
 import { completionErrors } from './completionErrors.js';
-import { budgetOf, keysFor, priceOf, runScript, type Engine } from './engine.js';
+import { budgetOf, chunkPriceOf, keysFor, runScript, type Engine } from './engine.js';
 import { uploadErrors } from './errors.js';
 import { frameBytes } from './frames.js';
 import { partitionOf } from './keys.js';
@@ -132,9 +132,8 @@ export class Placement {
     await Promise.allSettled([...frames, ...objects]);
   }
 
-  async #toStore({ offset, length, part }: Piece): Promise<Placing> {
-    const { objectKey, contentType, size } = this.#state;
-    const isFile = offset === 0 && length === size;
+  async #toStore({ offset, length, part, isFile }: Piece): Promise<Placing> {
+    const { objectKey, contentType } = this.#state;
     const multipart = isFile ? undefined : await ensureMultipart(this.#engine, this.#state, this.#store);
     const key = isFile ? `${objectKey}-${randomBytes(8).toString('hex')}` : '';
     if (isFile) this.#objects.add(key);
@@ -287,10 +286,10 @@ export class Placement {
     const { settings } = this.#engine;
     const { id } = this.#state;
     const frames = Math.ceil(length / frameBytes);
-    const price = priceOf(length) + 512 * frames;
+    const price = chunkPriceOf(length);
     const { budgetBytes, uploadBytes } = budgetOf(this.#engine);
     if (price > uploadBytes)
-      throw uploadErrors.CHUNK_TOO_LARGE({ length, limit: Math.floor(uploadBytes / 1.25) - 1_024 });
+      throw uploadErrors.CHUNK_TOO_LARGE({ length, limit: bufferedLimit(uploadBytes) });
     const args = { id, name, attempt, offset: offset < 0 ? '' : offset, bytes: length, price, frames };
     const limits = { budgetBytes, uploadBytes, attemptMs: settings.attemptMs };
     let word: string | undefined;
@@ -324,6 +323,11 @@ export class Placement {
       await pause(waitPauseMs);
     }
   }
+}
+
+/** About the largest chunk that fits. */
+export function bufferedLimit(uploadBytes: number): number {
+  return Math.floor(uploadBytes / 1.25) - 65_536;
 }
 
 function buffered({ offset }: Piece, bytes: number, source: string, frame: number): Placed {

@@ -53,9 +53,9 @@ export async function receive(
   const window = { chunks: windowChunks, chunkBytes: preferredPartBytes };
   const chunk = locate(state, address, length, window);
   const declared = digest && new Declared(digest);
-  const body = new BodyReader(source, engine.settings.slowMs, watch(engine, id, chunk, declared));
-  const placement = new Placement(engine, state, body);
   const passage = chunk.offset === undefined ? undefined : engine.hashes.begin(id, chunk.offset, length);
+  const body = new BodyReader(source, engine.settings.slowMs, watch(engine, id, declared, passage));
+  const placement = new Placement(engine, state, body);
   try {
     await claimRoom(engine, state, chunk);
     const receipt = await take(engine, state, chunk, body, placement, declared, passage);
@@ -66,7 +66,7 @@ export async function receive(
     if (body.read > 0) engine.hashes.spoil(id);
     await placement.giveBack();
     if (!isSluiceError(error, 'UPLOAD_ENDED')) throw error;
-    return await overtaken(engine, id, chunk, body, declared);
+    return await overtaken(engine, id, chunk, body, declared, passage);
   } finally {
     passage?.end();
     body.close();
@@ -74,12 +74,12 @@ export async function receive(
 }
 
 /** Everything that is read goes through the declared digest and, where its place is known, through that of the whole file. */
-function watch(engine: Engine, id: string, { offset }: Chunk, declared: Declared | undefined) {
-  let at = offset;
+function watch(engine: Engine, id: string, declared: Declared | undefined, passage: Passage | undefined) {
+  let at = passage?.from;
   return (bytes: Buffer): void => {
     declared?.update(bytes);
     if (at === undefined) return;
-    engine.hashes.pass(id, at, bytes);
+    engine.hashes.pass(id, at, bytes, passage);
     at += bytes.length;
   };
 }
@@ -102,7 +102,7 @@ async function take(
     ? decodeKnown(await placement.admit(only, chunk.name))
     : await knownChunk(engine, state.id, chunk.name);
   const there = comparable(known, chunk, declared);
-  if (there) return compareAll(engine, state, chunk, there, body, declared);
+  if (there) return compareAll(engine, state, chunk, there, body, declared, passage);
   if (state.status === 'COMPLETING') return replay(state);
   const pieces = isBuffered && !known ? [only] : piecesOf(state, chunk, known?.lostAt);
   if (byPieces && pieces.length > 0) {
@@ -134,6 +134,7 @@ async function overtaken(
   chunk: Chunk,
   body: BodyReader,
   declared: Declared | undefined,
+  passage: Passage | undefined,
 ): Promise<Receipt> {
   const state = await readState(engine, id);
   if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
@@ -142,7 +143,7 @@ async function overtaken(
   const isComparable = state.status === 'COMPLETING' && body.read === 0;
   const known = isComparable ? await knownChunk(engine, id, chunk.name) : undefined;
   const there = comparable(known, chunk, declared);
-  return there ? compareAll(engine, state, chunk, there, body, declared) : replay(state);
+  return there ? compareAll(engine, state, chunk, there, body, declared, passage) : replay(state);
 }
 
 /** Piece by piece: each counts as soon as it is there. */
@@ -172,10 +173,14 @@ async function takeEach(
     if (known && 'crc64' in known) {
       // Of a connection that was cut the beginning is there: it is compared, and the rest is taken.
       const there = Math.min(known.length, piece.length);
-      receipts.push(
-        await compare(engine, state, { ...own, length: there }, known, await crcOfBody(body, there)),
-      );
-      const rest = { offset: piece.offset + there, length: piece.length - there, whole: false };
+      const crc64 = await crcOfBody(body, there);
+      receipts.push(await compare(engine, state, { ...own, length: there }, known, crc64, passage));
+      const rest = {
+        offset: piece.offset + there,
+        length: piece.length - there,
+        whole: false,
+        isFile: false,
+      };
       if (rest.length > 0) left.unshift({ ...piece, ...rest });
       continue;
     }
@@ -372,10 +377,11 @@ async function compareAll(
   known: Committed,
   body: BodyReader,
   declared: Declared | undefined,
+  passage: Passage | undefined,
 ): Promise<Receipt> {
   const crc64 = await crcOfBody(body, chunk.length);
   declared?.verify(crc64);
-  return compare(engine, state, chunk, known, crc64);
+  return compare(engine, state, chunk, known, crc64, passage);
 }
 
 async function compare(
@@ -384,9 +390,12 @@ async function compare(
   chunk: Chunk,
   known: Committed,
   crc64: bigint,
+  passage: Passage | undefined,
 ): Promise<Receipt> {
   if (known.length !== chunk.length || known.crc64 !== crc64)
     throw uploadErrors.CHUNK_CONFLICT({ chunk: nameOf(chunk) });
+  // Bytes that count came elsewhere, and these have the same checksum: that is less than the same digest.
+  if (passage?.isHashed) engine.hashes.spoil(id);
   const state = await readState(engine, id);
   if (!state) throw uploadErrors.UPLOAD_NOT_FOUND({ id });
   return { ack: state.storedBytes === state.receivedBytes ? 'stored' : 'buffered', duplicate: true, state };

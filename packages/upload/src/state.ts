@@ -178,15 +178,12 @@ export async function readExtents(engine: Engine, id: string, from = 0, to = Inf
   return members.map((bytes) => decodeExtent(String(bytes)));
 }
 
-/** Chunks whose place is not known yet: their attempts, and how many bytes they have. */
-export async function readWindow(
-  engine: Engine,
-  id: string,
-): Promise<{ attempt: string; start: number; length: number }[]> {
-  const entries = (await engine.redis.call('HVALS', [keysFor(engine, id)!.window])) as Buffer[];
-  return entries.map((entry) => {
-    const [length, attempt] = String(entry).split(' ');
-    return { attempt: attempt!, start: 0, length: Number(length) };
+/** Chunks whose place is not known yet, as extents that begin at 0; `name` is their number. */
+export async function readWindow(engine: Engine, id: string): Promise<Extent[]> {
+  const entries = fieldsOf(await engine.redis.call('HGETALL', [keysFor(engine, id)!.window]));
+  return [...entries].map(([name, member]) => {
+    const [length, source] = member.split(' ');
+    return { offset: 0, length: Number(length), ...sourceOf(source!), start: 0, name, member };
   });
 }
 
@@ -202,16 +199,21 @@ export async function readAttempts(engine: Engine, id: string, which: 'freed' | 
 
 function decodeExtent(member: string): Extent {
   const [offset, length, source, , start, name] = member.split(' ');
-  const staged = source!.startsWith('*') ? source!.slice(1) : undefined;
   return {
     offset: Number(offset),
     length: Number(length),
-    attempt: staged === undefined ? source : undefined,
-    staged,
+    ...sourceOf(source!),
     start: Number(start),
     name: name!,
     member,
   };
+}
+
+/** Where the bytes are: in the frames of an attempt, or in a staging object, which is marked by a star. */
+function sourceOf(source: string): Pick<Extent, 'attempt' | 'staged'> {
+  return source.startsWith('*')
+    ? { attempt: undefined, staged: source.slice(1) }
+    : { attempt: source, staged: undefined };
 }
 
 /** The CRC-64/NVME of extents as it was when they arrived; undefined when some are only a piece of what arrived. */

@@ -52,7 +52,9 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   const nowMs = await redisNow(engine);
   const quietMs = nowMs - state.updatedAt;
   // Who has sent everything is not idle: it is us who take long. The note of a small file knows of no bytes, also of none at all.
-  const isAllThere = !state.isNote && state.size !== undefined && state.receivedBytes === state.size;
+  const waiting = await readWindow(engine, id);
+  const isReceived = state.size !== undefined && state.receivedBytes === state.size;
+  const isAllThere = isReceived && waiting.length === 0 && !state.isNote;
   if (quietMs >= state.idleMs && !isAllThere) {
     await expire(engine, id);
     return cleanUpEnded(engine, id);
@@ -60,16 +62,20 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   if (state.status === 'UPLOADING' && !state.isNote) await tellUploading(engine, state);
   await dropFrames(engine, id, await readAttempts(engine, id, 'freed'));
   const buffered = await readExtents(engine, id);
-  const gone = await keepFrames(engine, id, [...buffered, ...(await readWindow(engine, id))]);
+  const gone = await keepFrames(engine, id, [...buffered, ...waiting]);
   await loseVanished(engine, id, gone);
-  const extents = buffered.filter(({ attempt }) => attempt === undefined || !gone.includes(attempt));
+  const isThere = ({ attempt }: Extent): boolean => attempt === undefined || !gone.includes(attempt);
+  const extents = buffered.filter(isThere);
   const full = fullParts(state, extents, state.size);
   for (const part of full)
     await ask(engine, { do: 'part', upload: id, part }, state).catch(
       whenFull(() => writePart(engine, id, part, signal)),
     );
   const isQuiet = quietMs >= engine.settings.spillAfterMs;
-  if (isQuiet || state.isPressed) await spill(engine, state, extents, full, signal);
+  if (isQuiet || state.isPressed) {
+    const unfinished = extents.filter(({ offset }) => !full.has(partAt(state, offset).index));
+    await spill(engine, state, { extents: unfinished, waiting: waiting.filter(isThere) }, signal);
+  }
   const { spillAfterMs } = engine.settings;
   const isInRedis = extents.some(({ attempt }) => attempt !== undefined) || state.reservedBytes > 0;
   const { updatedAt } = state;
@@ -78,6 +84,20 @@ export async function tend(engine: Engine, id: string, signal: AbortSignal): Pro
   const args = { id, updatedAt, isQuiet: isQuiet ? '1' : '', nextAt };
   const [, ...undropped] = await runScript(engine, 'tended', id, args);
   await dropFrames(engine, id, undropped);
+}
+
+/** The records decide first, because a completion may still be under way somewhere; what they have ended is then removed. */
+export async function endOrphan(engine: Engine, id: string, tenant: string): Promise<void> {
+  const { uploads, drives } = engine.records;
+  // A Redis that was restored from a backup knows it again.
+  if (await readState(engine, id)) return;
+  const { upload } = await uploads.end({ id, status: 'EXPIRED', reason: 'its state was lost' });
+  const drive = upload.status === 'COMPLETED' ? undefined : await drives.getById(tenant, upload.driveId);
+  if (!drive) return;
+  const { bucket, prefix: drivePrefix } = drive;
+  const { objectKey, createdAt } = upload;
+  const remains = { id, tenant, objectKey, bucket, drivePrefix, createdAt: createdAt.getTime() };
+  await cleanUp(engine, { ...remains, status: 'EXPIRED' });
 }
 
 function whenFull(work: () => Promise<void>): (error: unknown) => Promise<void> {
@@ -180,6 +200,7 @@ export class Caretaker {
     const { records, settings } = this.#engine;
     const { deleteGraceMs: graceMs } = settings;
     const gone: string[] = [];
+    const stayed: string[] = [];
     for (const { objectKey, bucket } of await records.doomed.list({ limit: doomedAtOnce, graceMs })) {
       try {
         await this.#engine.storeOf({ bucket, prefix: '' }).delete(objectKey);
@@ -187,9 +208,12 @@ export class Caretaker {
       } catch (error) {
         if (!isSluiceError(error)) throw error;
         this.#logger.warn({ err: error }, 'an object that nobody needs could not be deleted yet');
+        stayed.push(objectKey);
       }
     }
     await records.doomed.forget(gone);
+    // A bucket that is gone for good must not keep the others from their turn.
+    await records.doomed.postpone(stayed);
   }
 
   /** Uploads that ended long ago; what is left of a large number is for the next time. */
@@ -202,31 +226,25 @@ export class Caretaker {
 
   /**
    * Uploads that the records have and Redis lost: nobody can send to them any more. There is no state to say when they were cleaned
-   * up, so they are ended only when nothing can arrive late.
+   * up, so they are ended only when nothing can arrive late. That is a job, because it must come to its end once it has begun.
    */
   async #endOrphans(): Promise<void> {
     const { records, settings } = this.#engine;
     const before = this.#orphans;
     this.#orphans = new Map();
     const olderThan = new Date(Date.now() - settings.idleMs);
-    for (const upload of await records.uploads.listOpen({ olderThan, limit: orphansAtOnce })) {
-      const { id, tenant, driveId, objectKey } = upload;
-      if (await readState(this.#engine, id)) continue;
-      const since = before.get(id) ?? performance.now();
-      this.#orphans.set(id, since);
-      if (performance.now() < since + settings.lateMs) continue;
-      try {
-        await records.uploads.end({ id, status: 'EXPIRED', reason: 'its state was lost' });
-        const drive = await records.drives.getById(tenant, driveId);
-        if (!drive) continue;
-        const { bucket, prefix: drivePrefix } = drive;
-        const createdAt = upload.createdAt.getTime();
-        const remains = { id, tenant, objectKey, bucket, drivePrefix, createdAt };
-        await cleanUp(this.#engine, { ...remains, status: 'EXPIRED' });
-      } catch (error) {
-        if (!isSluiceError(error)) throw error;
-        this.#logger.warn({ err: error, upload: id }, 'what an upload left behind could not be removed yet');
+    let after: string | undefined;
+    do {
+      const page = { olderThan, limit: orphansAtOnce, ...(after !== undefined && { after }) };
+      const open = await records.uploads.listOpen(page);
+      for (const { id, tenant } of open) {
+        if (await readState(this.#engine, id)) continue;
+        const since = before.get(id) ?? performance.now();
+        this.#orphans.set(id, since);
+        if (performance.now() >= since + settings.lateMs)
+          await ask(this.#engine, { do: 'orphan', upload: id, tenant });
       }
-    }
+      after = open.length < orphansAtOnce ? undefined : open.at(-1)!.id;
+    } while (after !== undefined && !this.#stopped.signal.aborted);
   }
 }

@@ -80,7 +80,8 @@ export const defaultSettings: Settings = {
 
 const defaultWorkers = 20;
 const shortestKeepMs = hourMs;
-const frameKeepMs = hourMs;
+/** Longer than an upload lives without a byte: its frames are the only copies, also while nobody looks after it. */
+const frameGraceMs = hourMs;
 
 export class Uploads {
   readonly #engine: Engine;
@@ -106,7 +107,7 @@ export class Uploads {
         this.#chunks,
         settings.prefix,
         settings.attemptMs,
-        frameKeepMs,
+        settings.idleMs + frameGraceMs,
         settings.recentFrames,
       ),
       records: options.records,

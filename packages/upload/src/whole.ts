@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { failPoint, isSluiceError } from '@sluice/base';
-import type { Activated, Drive, Limits } from '@sluice/records';
+import { recordsErrors, type Activated, type Drive, type Limits } from '@sluice/records';
 import { crc64 as crcOf, type ObjectInfo, type ObjectStore } from '@sluice/store';
 import { BodyReader, type Source } from './body.js';
 import { resultOf } from './complete.js';
@@ -123,6 +123,9 @@ async function storeSmall(
   }
   // The file is recorded, whatever becomes of its note: whoever finds that asks the records.
   engine.notes.remove(id).catch(() => {});
+  // What was answered under this key before was the answer to other bytes of the same size.
+  if (stored.result.sha256 !== object.sha256)
+    throw recordsErrors.IDEMPOTENCY_CONFLICT({ key: upload.idempotencyKey ?? '' });
   engine.metrics.chunkReceived(performance.now() - began, length);
   engine.metrics.chunkCommitted();
   engine.metrics.completed(performance.now() - began);

@@ -4,19 +4,21 @@
 //   part      writes a part whose bytes are all buffered
 //   complete  ends an upload whose bytes are all stored
 //   tend      looks after an upload that has been quiet: spills, expires, cleans up, or does one of the above again
+//   orphan    ends an upload whose state Redis has lost, and removes what it left
 //   announce  runs the owner's hook after an upload was completed
 import { isSluiceError } from '@sluice/base';
 import { Snooze, type Job, type Worker } from '@sluice/queue';
 import { complete } from './complete.js';
 import type { Engine } from './engine.js';
 import { fail } from './end.js';
-import { tend } from './tend.js';
+import { endOrphan, tend } from './tend.js';
 import { writePart } from './writePart.js';
 
 export type UploadJob =
   | { do: 'part'; upload: string; part: number }
   | { do: 'complete'; upload: string }
   | { do: 'tend'; upload: string }
+  | { do: 'orphan'; upload: string; tenant: string }
   | { do: 'announce'; upload: string; nodeId: string; tenant: string; path: string; size: number };
 
 /** Said of the file, by us or by the records; everything else is said of the weather, and passes. */
@@ -31,6 +33,8 @@ const hopeless = new Set([
     'PARTS_UNFIT',
   ],
   ...['NODE_EXISTS', 'PRECONDITION_FAILED', 'NOT_A_FOLDER', 'DRIVE_NOT_FOUND', 'UPLOAD_ENDED'],
+  // What a store will never take.
+  ...['INPUT_INVALID', 'KEY_INVALID'],
 ]);
 
 /** For the owner's hook, and for surprises: about a day in all. */
@@ -99,12 +103,13 @@ async function run(engine: Engine, job: Job<UploadJob>): Promise<void> {
     if (data.do === 'part') await writePart(engine, data.upload, data.part, job.signal);
     else if (data.do === 'complete') await complete(engine, data.upload, job.signal);
     else if (data.do === 'tend') await tend(engine, data.upload, job.signal);
+    else if (data.do === 'orphan') await endOrphan(engine, data.upload, data.tenant);
     else await announce(engine, data);
   } catch (error) {
     if (isSluiceError(error, 'LEASE_HELD')) throw new Snooze(1_000);
     // What no repetition can mend ends the upload, with the reason for whoever asks.
-    if (data.do !== 'announce' && isSluiceError(error) && hopeless.has(error.code))
-      return fail(engine, data.upload, error);
+    const isStep = data.do !== 'announce' && data.do !== 'orphan';
+    if (isStep && isSluiceError(error) && hopeless.has(error.code)) return fail(engine, data.upload, error);
     const waiting = data.do === 'announce' ? undefined : waitFor(error, job.attempt);
     if (!waiting) throw error;
     engine.logger.warn({ err: error, job: data }, 'a step of an upload waits for what is away');

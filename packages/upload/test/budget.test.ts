@@ -293,6 +293,41 @@ test('what a process had paid for that died in the middle of a chunk comes back 
   assert.equal(Number(await link.call('HGET', [keys(id).state, 'charged'])), 0);
 });
 
+test('attempts are looked through only when one of them may be overdue', async (t) => {
+  const service = await startService(t, { settings: quick, workers: 0 });
+  const { uploads, link, keys } = service;
+  const { id } = await begin(uploads, 'f', { size: 10 * mebibyte, chunkSize: 1_000 });
+  const chunk = bytesOf(1_000);
+  await send(uploads, id, { number: 1 }, chunk);
+  // Of a process that died long ago; nobody knows of it.
+  await link.call('HSET', [keys(id).attempts, 'dead', '1000 1 1']);
+  await link.call('HINCRBY', [keys(id).state, 'charged', 1_000]);
+  await send(uploads, id, { number: 2 }, chunk);
+  assert.equal(Number(await link.call('HEXISTS', [keys(id).attempts, 'dead'])), 1);
+  await link.call('HSET', [keys(id).state, 'overdue_at', 1]);
+  await send(uploads, id, { number: 3 }, chunk);
+  assert.equal(Number(await link.call('HEXISTS', [keys(id).attempts, 'dead'])), 0);
+  assert.ok(Number(await link.call('HGET', [keys(id).state, 'overdue_at'])) > 1);
+});
+
+test('an upload with very many small chunks ends, is looked after and is cancelled like any other', async (t) => {
+  const service = await startService(t, { settings: quick });
+  const { uploads, link, keys } = service;
+  // More than a script can hand over one by one.
+  const frames = Array.from({ length: 9_000 }, (_, i) => [`!${i}`, '1']).flat();
+  const { id } = await begin(uploads, 'f', { size: 2 * mebibyte });
+  await sendRange(uploads, id, bytesOf(1_000), 0);
+  await link.call('HSET', [keys(id).attempts, ...frames]);
+  await link.call('ZADD', [keys().attention, 'XX', 1, id]);
+  await waitUntil('all frames are dropped', async () => {
+    await uploads.tend();
+    return Number(await link.call('HLEN', [keys(id).attempts])) < 10;
+  });
+  await link.call('HSET', [keys(id).attempts, ...frames]);
+  assert.equal((await uploads.cancel(id)).state, 'CANCELLED');
+  await nothingLeftBut(service, []);
+});
+
 test('a chunks Redis that is full refuses with BUDGET_EXHAUSTED, and takes the same chunk later', async (t) => {
   const chunks = await startRedis({ appendonly: false });
   t.after(() => chunks.stop());

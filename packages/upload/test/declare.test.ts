@@ -9,6 +9,7 @@ import {
   ended,
   faulty,
   quick,
+  send,
   sendRange,
   sha256,
   startService,
@@ -55,6 +56,21 @@ test('what was declared before may be said again while the upload is being compl
   await assert.rejects(uploads.declare(id, { size: 1 }), { code: 'SIZE_CONFLICT' });
   letGo();
   assert.equal((await ended(uploads, id)).state, 'COMPLETED');
+});
+
+test('a file does not end before chunks that wait for their place, and none may wait that cannot have one', async (t) => {
+  const { uploads } = await startService(t, { settings: quick });
+  const { id } = await begin(uploads, 'f');
+  await send(uploads, id, { number: 0 }, bytes.subarray(0, 10));
+  await send(uploads, id, { number: 2, last: true }, bytes.subarray(20, 30));
+  await assert.rejects(uploads.declare(id, { size: 10 }), { code: 'SIZE_CONFLICT' });
+  assert.equal((await uploads.status(id)).size, null);
+  await send(uploads, id, { number: 1 }, bytes.subarray(10, 20));
+  assert.equal((await ended(uploads, id)).result!.sha256, sha256(bytes.subarray(0, 30)));
+  const { id: sized } = await begin(uploads, 'g', { size: 30 });
+  await send(uploads, sized, { number: 0 }, bytes.subarray(0, 10));
+  await assert.rejects(send(uploads, sized, { number: 2 }, bytes.subarray(0, 21)), { code: 'BEYOND_END' });
+  assert.equal((await uploads.status(sized)).receivedBytes, 10);
 });
 
 test('a completed upload confirms its own digest and refuses another; one that has ended says so', async (t) => {

@@ -16,6 +16,7 @@ import {
   objectOf,
   quick,
   remainsOf,
+  send,
   sendMissing,
   sendRange,
   servers,
@@ -98,6 +99,67 @@ test('an idle tail leaves Redis for a staging object, and the upload then comple
   await nothingLeftBut(service, [await objectOf(service, 'f')]);
 });
 
+test('a chunk that waits for those before it leaves Redis too, and takes its place when they have come', async (t) => {
+  const service = await startService(t, { settings: { ...quick, lookAgainMs: 100 } });
+  const { uploads } = service;
+  const { id } = await begin(uploads, 'f', { sha256: sha256(bytes) });
+  const cuts = [0, 500_000, 1_400_000, 2_000_000, bytes.length];
+  const sendChunk = (number: number) =>
+    send(uploads, id, { number, last: number === 3 }, bytes.subarray(cuts[number], cuts[number + 1]));
+  await sendChunk(3);
+  await sendChunk(1);
+  await wasQuietFor(service, id, quietMs);
+  await tendUntil(service, 'it takes no room in Redis', async () => {
+    const { used, frames, objects } = await remainsOf(service);
+    return used === 0 && frames.length === 0 && objects.length === 2;
+  });
+  assert.equal((await sendChunk(1)).duplicate, true);
+  await sendChunk(0);
+  await sendChunk(2);
+  const { state, result } = await ended(uploads, id);
+  assert.deepEqual([state, result?.sha256], ['COMPLETED', sha256(bytes)]);
+  assert.deepEqual(await contentOf(service, 'f'), bytes);
+  await nothingLeftBut(service, [await objectOf(service, 'f')]);
+});
+
+test('an upload expires although as many bytes wait for their place as the file has', async (t) => {
+  const service = await startService(t, { settings: quick });
+  const { uploads } = service;
+  const { id } = await begin(uploads, 'f', { size: 500_000 });
+  const { state } = await send(uploads, id, { number: 1 }, bytes.subarray(0, 500_000));
+  assert.equal(state.receivedBytes, 500_000);
+  await wasQuietFor(service, id, dayMs);
+  await tendUntil(service, 'it expires', async () => (await uploads.status(id)).state === 'EXPIRED');
+  await nothingLeftBut(service, []);
+});
+
+test('objects that cannot be deleted keep no others from being deleted', async (t) => {
+  const faults = new Map<keyof ObjectStore, Fault>();
+  const wrap = (store: ObjectStore): ObjectStore => faulty(store, faults);
+  const service = await startService(t, { wrap, settings: quick });
+  const { uploads, records, store } = service;
+  const put = (path: string) =>
+    uploads.store({ tenant, drive: 'main', path }, stream(bytes.subarray(0, 10)), 10);
+  const isStuck = new Set<string>();
+  faults.set('delete', (call, key) => {
+    const failure = { operation: 'delete', key: String(key), reason: 'NoSuchBucket' };
+    return isStuck.has(String(key)) ? Promise.reject(storeErrors.STORE_REFUSED(failure)) : call();
+  });
+  // More than are tried at once, all older than the one that can be deleted.
+  for (let i = 0; i < 110; i++) {
+    await put(`stuck-${i}`);
+    isStuck.add(await objectOf(service, `stuck-${i}`));
+  }
+  await put('free');
+  const free = await objectOf(service, 'free');
+  for (const path of [...Array.from({ length: 110 }, (_, i) => `stuck-${i}`), 'free'])
+    await records.nodes.delete({ tenant, id: (await records.nodes.getByPath(tenant, 'main', path))!.id });
+  await tendUntil(service, 'it is gone', async () => (await store.head(free)) === undefined);
+  assert.equal((await store.list('')).objects.length, 110);
+  isStuck.clear();
+  await tendUntil(service, 'the others follow', async () => (await store.list('')).objects.length === 0);
+});
+
 test('a quiet upload with nothing in Redis gives its reservation back', async (t) => {
   const service = await startService(t, { settings: { ...quick, lookAgainMs: 100 } });
   const { uploads } = service;
@@ -126,7 +188,9 @@ test('the result stays readable for at least an hour', async (t) => {
 test('uploads that Redis forgot are ended, and only their own multipart uploads and objects are removed', async (t) => {
   const redisServer = await startRedis();
   t.after(() => redisServer.stop());
-  const service = await startService(t, { redisServer, settings: { ...quick, idleMs: 500 } });
+  const faults = new Map<keyof ObjectStore, Fault>();
+  const wrap = (store: ObjectStore): ObjectStore => faulty(store, faults);
+  const service = await startService(t, { redisServer, wrap, settings: { ...quick, idleMs: 500 } });
   const { store, uploads, another, database } = service;
   const kept = await uploads.store(
     { tenant, drive: 'main', path: 'kept' },
@@ -140,6 +204,13 @@ test('uploads that Redis forgot are ended, and only their own multipart uploads 
   await sendRange(uploads, id, bytes, 0, mebibyte);
   await redisServer.command('FLUSHALL');
   await pause(600);
+  // The store is away when the upload has just been ended.
+  let refusals = 0;
+  faults.set('listMultiparts', (call) => {
+    if (++refusals > 2) faults.delete('listMultiparts');
+    const failure = { operation: 'list', key: '', reason: 'away', outcomeUnknown: false };
+    return refusals > 2 ? call() : Promise.reject(storeErrors.STORE_UNAVAILABLE(failure));
+  });
   // A fresh process asks the records at once.
   const fresh = await another();
   await fresh.tend();
@@ -149,6 +220,7 @@ test('uploads that Redis forgot are ended, and only their own multipart uploads 
     const rows = await postgres.query('SELECT status FROM uploads WHERE id = $1', [id], database);
     return rows[0]!['status'] === 'EXPIRED';
   });
+  await waitUntil('it was tried again', async () => refusals > 2);
   await waitUntil('its parts are gone', async () => (await store.listMultiparts('')).length === 1);
   assert.deepEqual(
     (await store.listMultiparts('')).map((multipart) => multipart.id),

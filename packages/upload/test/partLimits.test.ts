@@ -6,8 +6,10 @@ import {
   begin,
   bytesOf,
   contentOf,
+  ended,
   mebibyte,
   quick,
+  send,
   sendMissing,
   sendRange,
   sha256,
@@ -60,3 +62,21 @@ for (const [title, limits] of [
     assert.deepEqual(await contentOf(service, 'f'), bytes);
     assert.ok(made.length > 0 && made.every((count) => count >= 2), `parts: ${made.join()}`);
   });
+
+test('a chunk size of which every chunk would be refused is refused when the upload begins', async (t) => {
+  const settings = { ...quick, uploadBudgetBytes: 2 * mebibyte };
+  const { uploads } = await startService(t, { settings, wrap: strict({ maxParts: 3 }, []) });
+  const size = 12 * mebibyte;
+  // Less than a part, of which three make the file, and more than Redis takes of one upload.
+  await assert.rejects(begin(uploads, 'f', { size, chunkSize: 3 * mebibyte }), {
+    code: 'UPLOAD_INVALID',
+    message: /chunkSize must be at most \d+ bytes, which can be buffered, or at least 4194304/,
+  });
+  const { id } = await begin(uploads, 'f', { size, chunkSize: 4 * mebibyte });
+  const bytes = bytesOf(size);
+  for (const number of [2, 0, 1]) {
+    const chunk = bytes.subarray(number * 4 * mebibyte, (number + 1) * 4 * mebibyte);
+    await send(uploads, id, { number }, chunk);
+  }
+  assert.equal((await ended(uploads, id)).result!.sha256, sha256(bytes));
+});

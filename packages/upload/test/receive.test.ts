@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { after, test } from 'node:test';
+import { crc64, type ObjectStore } from '@sluice/store';
 import { parseDigest, type NewUpload } from '../src/index.js';
 import {
   bytesOf,
   contentOf,
   ended,
+  faulty,
   mebibyte,
   servers,
   sha256,
@@ -127,6 +129,72 @@ test('the same bytes again are a success, other bytes are a conflict', async (t)
   });
   assert.equal((await uploads.status(upload.id)).receivedBytes, 500_000);
 });
+
+test('a file whose only chunk says that it is the last is one object, not a multipart upload', async (t) => {
+  const made: string[] = [];
+  const wrap = (store: ObjectStore): ObjectStore =>
+    faulty(store, new Map([['createMultipart', (call, key) => (made.push(String(key)), call())]]));
+  const service = await startService(t, { settings: small, wrap });
+  const { uploads } = service;
+  const bytes = bytesOf(100);
+  const upload = { tenant, drive: 'main', chunkSize: mebibyte };
+  const numbered = await uploads.initiate({ ...upload, path: 'numbered' });
+  await uploads.receive(numbered.id, { number: 0, last: true }, stream(bytes), bytes.length);
+  const ranged = await uploads.initiate({ tenant, drive: 'main', path: 'ranged' });
+  await uploads.receive(ranged.id, { offset: 0, total: 100 }, stream(bytes), bytes.length);
+  for (const { id, path } of [numbered, ranged]) {
+    assert.equal((await ended(uploads, id)).result!.sha256, sha256(bytes));
+    assert.deepEqual(await contentOf(service, path), bytes);
+  }
+  assert.deepEqual(made, []);
+});
+
+test('other bytes with the same checksum, sent again elsewhere, do not change the digest of the file', async (t) => {
+  const service = await startService(t, { settings: small });
+  const { uploads: first, another } = service;
+  const second = await another();
+  const bytes = bytesOf(600_000);
+  const chunkSize = 300_000;
+  const chunk = bytes.subarray(0, chunkSize);
+  const twin = withCrcOf(chunk, bytesOf(chunkSize, 7));
+  assert.equal(crc64(twin), crc64(chunk));
+  const upload = { tenant, drive: 'main', path: 'f', size: bytes.length, chunkSize };
+  const { id } = await first.initiate(upload);
+  await first.receive(id, { number: 0 }, stream(chunk), chunkSize);
+  const again = await second.receive(id, { number: 0 }, stream(twin), chunkSize);
+  assert.equal(again.duplicate, true);
+  await second.receive(id, { number: 1 }, stream(bytes.subarray(chunkSize)), chunkSize);
+  assert.equal((await ended(second, id)).result!.sha256, sha256(bytes));
+  assert.deepEqual(await contentOf(service, 'f'), bytes);
+});
+
+/** The other bytes, of which the last eight are chosen so that they have the same CRC-64: every bit of them changes it by a pattern. */
+function withCrcOf(wanted: Buffer, other: Buffer): Buffer {
+  const forged = Buffer.from(other);
+  const at = forged.length - 8;
+  const before = crc64(forged.subarray(0, at));
+  const crcOf = (last: bigint): bigint => {
+    forged.writeBigUInt64LE(last, at);
+    return crc64(forged.subarray(at), before);
+  };
+  const base = crcOf(0n);
+  // Gaussian elimination over bits: of each pattern its highest bit, and which bits make it.
+  const rows: { pattern: bigint; bits: bigint }[] = [];
+  const reduced = (pattern: bigint, bits: bigint) => {
+    for (const row of rows)
+      if ((pattern ^ row.pattern) < pattern) [pattern, bits] = [pattern ^ row.pattern, bits ^ row.bits];
+    return { pattern, bits };
+  };
+  for (let bit = 0n; bit < 64n; bit++) {
+    const row = reduced(crcOf(1n << bit) ^ base, 1n << bit);
+    if (row.pattern !== 0n) rows.push(row);
+    rows.sort((a, b) => (a.pattern > b.pattern ? -1 : 1));
+  }
+  const { pattern, bits } = reduced(crc64(wanted) ^ base, 0n);
+  assert.equal(pattern, 0n);
+  crcOf(bits);
+  return forged;
+}
 
 test('a range that is sent again is compared, wherever it was cut, and other bytes are a conflict', async (t) => {
   const service = await startService(t, { settings: small });

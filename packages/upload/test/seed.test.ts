@@ -177,14 +177,17 @@ test('9: an expired upload is never resurrected by a late chunk, and no key of a
   await redis('DEL', service.keys().budget);
 });
 
-test('10: bytes that the store does not have yet do not run out while somebody looks after them', async () => {
+test('10: bytes that the store does not have yet do not run out as long as their upload lives', async () => {
   const { id } = await begin(uploads, name(), { size: bytes.length, chunkSize });
   await send(uploads, id, { number: 0 }, chunk(0));
   const frame = (await remainsOf(service)).frames.find((key) => key.includes(id))!;
+  const idleMs = Number(await redis('HGET', service.keys(id).state, 'idle_ms'));
+  assert.ok(idleMs >= 86_400_000);
+  await waitUntil('they are kept from the start', async () => Number(await redis('PTTL', frame)) > idleMs);
   await redis('PEXPIRE', frame, 5_000);
   await service.link.call('ZADD', [service.keys().attention, 'XX', 1, id]);
   await uploads.tend();
-  await waitUntil('they are kept', async () => Number(await redis('PTTL', frame)) > 3_000_000);
+  await waitUntil('they are kept', async () => Number(await redis('PTTL', frame)) > idleMs);
   await uploads.cancel(id);
 });
 
