@@ -132,6 +132,7 @@ const DAY_MS = 86_400_000;
 const SHORTEST_IDLE_MS = 1_000;
 const LONGEST_IDLE_MS = 30 * DAY_MS;
 const LARGEST_RATE = 1_000_000;
+const tenantLimits = ['maxBytes', 'maxOpenUploads', 'maxFileBytes'];
 const LONGEST_WEBHOOK_MS = 120_000;
 const LONGEST_RECORD_MS = 3_650 * DAY_MS;
 
@@ -171,14 +172,11 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     alertLimits: json(env, 'SLUICE_ALERTS') as Record<string, unknown>,
     alertForMs: wholeNumber(env, 'SLUICE_ALERT_FOR_MS', 0, DAY_MS) ?? 120_000,
     alertEveryMs: wholeNumber(env, 'SLUICE_ALERT_EVERY_MS', 100, DAY_MS) ?? 15_000,
-    tenants: json(env, 'SLUICE_TENANTS') as Record<string, TenantRules>,
+    tenants: tenants(env),
     secret: env['SLUICE_SECRET'] || undefined,
-    origins: (env['SLUICE_ORIGINS'] ?? '')
-      .split(',')
-      .map((origin) => origin.trim())
-      .filter(Boolean),
-    publicUrl: env['SLUICE_PUBLIC_URL'] || undefined,
-    trustProxy: env['SLUICE_TRUST_PROXY'] === 'true',
+    origins: origins(env),
+    publicUrl: publicUrl(env),
+    trustProxy: yesOrNo(env, 'SLUICE_TRUST_PROXY', false),
     uploadHooksFile: env['SLUICE_UPLOAD_HOOKS'] ? resolve(env['SLUICE_UPLOAD_HOOKS']) : undefined,
     uploadBudgetBytes:
       wholeNumber(env, 'SLUICE_UPLOAD_BUDGET_BYTES', 16 * MEBIBYTE, LARGEST_BUDGET) ?? 256 * MEBIBYTE,
@@ -247,15 +245,22 @@ function databaseUrl(env: NodeJS.ProcessEnv): string | undefined {
 
 function s3(env: NodeJS.ProcessEnv): S3Config | undefined {
   const bucket = env['SLUICE_S3_BUCKET'];
+  const endpoint = env['SLUICE_S3_ENDPOINT'] || undefined;
+  if (!bucket && endpoint !== undefined)
+    throw serverErrors.BAD_CONFIG({
+      name: 'SLUICE_S3_ENDPOINT',
+      value: endpoint,
+      wanted: 'set together with SLUICE_S3_BUCKET, without which files are kept on this disk',
+    });
   if (!bucket) return undefined;
   return {
     bucket,
-    endpoint: env['SLUICE_S3_ENDPOINT'] || undefined,
+    endpoint,
     region: env['SLUICE_S3_REGION'] || 'us-east-1',
     accessKeyId: env['SLUICE_S3_ACCESS_KEY_ID'] || undefined,
     secretAccessKey: env['SLUICE_S3_SECRET_ACCESS_KEY'] || undefined,
-    pathStyle: env['SLUICE_S3_PATH_STYLE'] !== 'false',
-    equalParts: env['SLUICE_S3_EQUAL_PARTS'] === 'true',
+    pathStyle: yesOrNo(env, 'SLUICE_S3_PATH_STYLE', true),
+    equalParts: yesOrNo(env, 'SLUICE_S3_EQUAL_PARTS', false),
     idleMs: wholeNumber(env, 'SLUICE_S3_IDLE_MS', SHORTEST_IDLE_MS, DAY_MS),
     maxParts: wholeNumber(env, 'SLUICE_S3_MAX_PARTS', 1, 10_000),
   };
@@ -303,6 +308,58 @@ function traces(env: NodeJS.ProcessEnv): Config['traces'] {
       wanted: 'http://host:4318',
     });
   return { endpoint, serviceName: env['OTEL_SERVICE_NAME'] || 'sluice' };
+}
+
+/** A misspelt limit would be none, and nobody would notice. */
+function tenants(env: NodeJS.ProcessEnv): Record<string, TenantRules> {
+  const name = 'SLUICE_TENANTS';
+  const all = json(env, name);
+  for (const [tenant, rules] of Object.entries(all) as [string, unknown][]) {
+    const refuse = (wanted: string): Error =>
+      serverErrors.BAD_CONFIG({ name, value: JSON.stringify({ [tenant]: rules }), wanted });
+    if (typeof rules !== 'object' || rules === null || Array.isArray(rules))
+      throw refuse('an object of limits for each tenant');
+    for (const [limit, value] of Object.entries(rules)) {
+      if (limit === 'types') {
+        const isList = Array.isArray(value) && value.every((type) => typeof type === 'string');
+        if (!isList) throw refuse('with types as a list, like ["image/*"]');
+      } else if (!tenantLimits.includes(limit))
+        throw refuse(`made of ${tenantLimits.join(', ')} and types, not ${limit}`);
+      else if (!Number.isSafeInteger(value) || (value as number) < 0)
+        throw refuse(`with a whole number as ${limit}`);
+    }
+  }
+  return all as Record<string, TenantRules>;
+}
+
+/** As browsers write them: without a path, not even a slash. */
+function origins(env: NodeJS.ProcessEnv): string[] {
+  const name = 'SLUICE_ORIGINS';
+  const list = (env[name] ?? '').split(',').map((origin) => origin.trim());
+  for (const origin of list.filter(Boolean)) {
+    if (origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin)) continue;
+    const wanted =
+      'origins like https://app.example.com, without a path or a slash behind, with commas; or *';
+    throw serverErrors.BAD_CONFIG({ name, value: origin, wanted });
+  }
+  return list.filter(Boolean);
+}
+
+function publicUrl(env: NodeJS.ProcessEnv): string | undefined {
+  const text = env['SLUICE_PUBLIC_URL'];
+  if (!text || (/^https?:\/\//.test(text) && URL.canParse(text))) return text || undefined;
+  throw serverErrors.BAD_CONFIG({
+    name: 'SLUICE_PUBLIC_URL',
+    value: text,
+    wanted: 'an address like https://files.example.com',
+  });
+}
+
+function yesOrNo(env: NodeJS.ProcessEnv, name: string, unset: boolean): boolean {
+  const text = env[name];
+  if (!text) return unset;
+  if (text === 'true' || text === 'false') return text === 'true';
+  throw serverErrors.BAD_CONFIG({ name, value: text, wanted: 'true or false' });
 }
 
 /** A JSON object; an empty one if nothing is set. */

@@ -49,6 +49,11 @@ export const serverErrors = defineErrors({
     message: (d: { file: string; reason: string }) => `SLUICE_UPLOAD_HOOKS is "${d.file}", but ${d.reason}`,
     retryable: false,
   },
+  DRIVE_ELSEWHERE: {
+    message: (d: { drive: string; bucket: string; wanted: string }) =>
+      `the drive "${d.drive}" keeps its files in "${d.bucket}" for ever, and would have to keep them in "${d.wanted}" now; set or leave out SLUICE_S3_BUCKET as before, or begin anew with another SLUICE_DATA_DIR or database`,
+    retryable: false,
+  },
   PORT_TAKEN: {
     message: (d: { host: string; port: number }) =>
       `${d.host}:${d.port} is taken; set SLUICE_PORT to another port, or leave it out`,
@@ -60,5 +65,8 @@ export const serverErrors = defineErrors({
 export const EXIT_MISUSE = 2;
 
 export function isMisuse(code: string): boolean {
-  return ['BAD_CONFIG', 'BAD_HANDLERS', 'BAD_HOOKS', 'OPEN_TO_ALL', 'WORKER_OPEN_TO_ALL'].includes(code);
+  return [
+    ...['BAD_CONFIG', 'BAD_HANDLERS', 'BAD_HOOKS', 'OPEN_TO_ALL', 'WORKER_OPEN_TO_ALL'],
+    'DRIVE_ELSEWHERE',
+  ].includes(code);
 }

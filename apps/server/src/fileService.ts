@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defaultTenant, installation } from '@sluice/access';
-import type { Logger } from '@sluice/base';
+import { isSluiceError, type Logger } from '@sluice/base';
 import { applyEvent, Cache, prometheusText } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
 import { Inspect } from '@sluice/inspect';
@@ -278,8 +278,16 @@ function s3Store(s3: S3Config, bucket: string): ObjectStore {
 async function makeFirstDrives(config: Config, records: Records, bucket: string): Promise<void> {
   const named = config.keys.map(({ tenant }) => (tenant === installation ? defaultTenant : tenant));
   const tenants = named.length > 0 ? new Set(named) : [defaultTenant];
-  for (const tenant of tenants)
-    await records.drives.create({ tenant, name: FIRST_DRIVE, bucket, prefix: `${tenant}/${FIRST_DRIVE}/` });
+  for (const tenant of tenants) {
+    const prefix = `${tenant}/${FIRST_DRIVE}/`;
+    await records.drives
+      .create({ tenant, name: FIRST_DRIVE, bucket, prefix })
+      .catch(async (error: unknown) => {
+        const there = await records.drives.get(tenant, FIRST_DRIVE);
+        if (!isSluiceError(error, 'DRIVE_CONFLICT') || !there || there.bucket === bucket) throw error;
+        throw serverErrors.DRIVE_ELSEWHERE({ drive: FIRST_DRIVE, bucket: there.bucket, wanted: bucket });
+      });
+  }
 }
 
 async function loadHooks(file: string | undefined): Promise<Hooks> {

@@ -31,6 +31,20 @@ test('the line that the server prints uploads a file, and it is served', async (
   assert.equal(await server.end('SIGTERM'), 0);
 });
 
+test('a drive stays where it is: a server that would keep its files elsewhere is refused in one line, with exit code 2', async () => {
+  const dataDir = newDataDir();
+  const server = await startServer(dataDir, ALL);
+  assert.equal(await server.end('SIGTERM'), 0);
+  await assert.rejects(
+    startServer(dataDir, { ...ALL, SLUICE_S3_BUCKET: 'files', SLUICE_S3_ENDPOINT: 'http://127.0.0.1:1' }),
+    (error: Error & { exitCode: number }) => {
+      assert.equal(error.exitCode, 2, error.message);
+      assert.match(error.message, /the drive "main" keeps its files in "disk" .* SLUICE_S3_BUCKET/);
+      return true;
+    },
+  );
+});
+
 test('what was read often comes from the cache, and a change is seen at once by every server', async () => {
   const dataDir = newDataDir();
   const server = await startServer(dataDir, ALL);

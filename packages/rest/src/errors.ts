@@ -13,6 +13,11 @@ export const restErrors = defineErrors({
       `requests for "${d.host}" are not answered: without keys only loopback names are; configure SLUICE_KEYS to serve others`,
     retryable: false,
   },
+  PROXY_REFUSED: {
+    message: () =>
+      'behind a proxy anybody may be asking, and without keys everybody would be an admin; make a key first (POST /v1/keys from this machine), or set SLUICE_KEYS',
+    retryable: false,
+  },
   ORIGIN_REFUSED: {
     message: (d: { origin: string }) =>
       `pages of "${d.origin}" may not use this server; add the origin to SLUICE_ORIGINS if they should`,
@@ -81,6 +86,7 @@ const statuses = new Map<string, number>(
     FORBIDDEN: 403,
     CSRF_REFUSED: 403,
     HOST_REFUSED: 403,
+    PROXY_REFUSED: 403,
     ORIGIN_REFUSED: 403,
     QUOTA_EXCEEDED: 403,
     QUEUE_RESERVED: 403,

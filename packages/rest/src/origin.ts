@@ -1,12 +1,22 @@
 // Browsers: which pages may use this server, and what they may see.
 //
 // Without keys the server answers only requests for loopback names: a page somewhere that makes its own name point to this machine
-// (DNS rebinding) still sends its own name as Host. A page's Origin must be loopback, too, or be allowed by configuration.
+// (DNS rebinding) still sends its own name as Host. A page's Origin must be loopback, too, or be allowed by configuration. What a proxy
+// on this machine passes on looks as if it came from here, and may come from anywhere: it is not answered either.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Access } from '@sluice/access';
 import { restErrors } from './errors.js';
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1)$/i;
+/** What proxies say of whom they speak for. */
+const forwarding = [
+  'forwarded',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-real-ip',
+];
 const exposed = [
   'Location',
   'ETag',
@@ -34,6 +44,7 @@ export function checkHost({ access }: OriginOptions, request: FastifyRequest): v
   const host = request.headers.host ?? '';
   const name = host.replace(/:\d+$/, '');
   if (!loopback.test(name)) throw restErrors.HOST_REFUSED({ host });
+  if (forwarding.some((header) => request.headers[header] !== undefined)) throw restErrors.PROXY_REFUSED();
 }
 
 /** Sets the CORS headers, and refuses pages that may not be here. */

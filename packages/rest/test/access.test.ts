@@ -621,6 +621,17 @@ test('without keys only loopback names are answered, and only pages of this mach
     for (const path of ['/v1/drives', '/openapi.json', '/v1/nowhere'])
       assert.equal(await ask({ Host: host }, 'GET', path), 403, `${host} ${path}`);
   assert.match(await converse(open.url, ['GET /v1/drives HTTP/1.0\r\n\r\n']), /^HTTP\/1.1 403 /);
+  // A proxy on this machine speaks for anybody.
+  for (const header of [
+    'Forwarded',
+    'Via',
+    'X-Forwarded-For',
+    'X-Forwarded-Host',
+    'X-Forwarded-Proto',
+    'X-Real-IP',
+  ])
+    for (const path of ['/v1/drives', '/openapi.json'])
+      assert.equal(await ask({ [header]: 'for=192.0.2.1' }, 'GET', path), 403, `${header} ${path}`);
   for (const origin of ['http://localhost:3000', 'http://127.0.0.1:5173', 'http://[::1]:1', page])
     assert.equal(await ask({ Origin: origin }), 200, origin);
   for (const origin of ['https://evil.example.com', 'null', 'http://localhost.evil.example', 'file://'])

@@ -63,7 +63,11 @@ test('addresses have no host unless a public URL or a trusted proxy says so', as
     'X-Forwarded-Host': 'files.example.com, inner',
     'X-Forwarded-Prefix': '/api',
   };
-  const locations = async (each: Api, headers: Record<string, string>): Promise<string[]> => {
+  // Behind a proxy there are keys.
+  const key = 'k'.repeat(32);
+  const access = { keys: [{ tenant: 'default', key }] };
+  const locations = async (each: Api, more: Record<string, string>): Promise<string[]> => {
+    const headers = { ...more, 'X-Sluice-Key': key };
     const upload = await each.call('POST', '/v1/uploads', { drive: 'main', path: 'l', size: 5 }, headers);
     const file = await each.send('/v1/files/main/proxy/a%20b', Buffer.from('x'), headers);
     const link = await each.call('POST', '/v1/links', { nodeId: file.body.nodeId }, headers);
@@ -75,9 +79,10 @@ test('addresses have no host unless a public URL or a trusted proxy says so', as
     ];
   };
   const paths = ['/v1/uploads/ID', '/v1/files/main/proxy/a%20b', '/v1/nodes/ID/content'];
-  assert.deepEqual(await locations(api, {}), paths);
-  assert.deepEqual(await locations(api, forwarded), paths, 'nobody said that proxies are to be trusted');
-  const trusting = await startApi(t, { rest: { trustProxy: true } });
+  const plain = await startApi(t, { access });
+  assert.deepEqual(await locations(plain, {}), paths);
+  assert.deepEqual(await locations(plain, forwarded), paths, 'nobody said that proxies are to be trusted');
+  const trusting = await startApi(t, { access, rest: { trustProxy: true } });
   assert.deepEqual(await locations(trusting, {}), paths);
   assert.deepEqual(
     await locations(trusting, forwarded),
@@ -98,6 +103,7 @@ test('addresses have no host unless a public URL or a trusted proxy says so', as
     paths.map((path) => `https://files.example.com${path}`),
   );
   const settled = await startApi(t, {
+    access,
     rest: { publicUrl: 'https://cdn.example.com/files/', trustProxy: true },
   });
   assert.deepEqual(
