@@ -9,6 +9,7 @@
 import { reasonOf, SluiceUploadError, uploadError } from './errors.js';
 import type { UploadOptions } from './options.js';
 import type { Bytes } from './platform.js';
+import { unlessAborted } from './retry.js';
 
 /** A request may take this long, and longer by its body's time on a slow line. */
 const REQUEST_PATIENCE_MS = 60_000;
@@ -54,14 +55,14 @@ export class Connection {
 
   /** The answer itself, for those who read it as it comes. */
   async open(request: Request, signal: AbortSignal): Promise<Response> {
-    const token = await this.#currentToken();
+    const token = await this.#currentToken(signal);
     const response = await this.#send(request, token, signal);
     if (response.ok) return response;
     const refused = errorFrom(response, await response.text());
     if (response.status !== 401 || typeof this.#options.token !== 'function') throw refused;
     // Another request may have renewed it meanwhile.
     if (this.#token === token) this.#token = undefined;
-    const again = await this.#send(request, await this.#currentToken(), signal);
+    const again = await this.#send(request, await this.#currentToken(signal), signal);
     if (again.ok) return again;
     throw errorFrom(again, await again.text());
   }
@@ -81,11 +82,11 @@ export class Connection {
     return (fetch ?? globalThis.fetch)(this.#base + request.path, init);
   }
 
-  async #currentToken(): Promise<string | undefined> {
+  async #currentToken(signal: AbortSignal): Promise<string | undefined> {
     const { token } = this.#options;
     if (typeof token !== 'function') return token;
     try {
-      return (this.#token ??= await token());
+      return (this.#token ??= await unlessAborted(Promise.resolve(token()), signal));
     } catch (cause) {
       throw uploadError('TOKEN_UNAVAILABLE', reasonOf(cause), { cause });
     }

@@ -29,6 +29,8 @@ export interface RecordContent {
 
 export class UploadRecord {
   content: RecordContent = { idempotencyKey: '', generation: 0, uploadId: null, chunkSize: null };
+  /** How long ago it was written; 0 unless it was found. */
+  ageMs = 0;
   #prints: string[] = [];
   readonly #store: ResumeStore | undefined;
   readonly #key: string;
@@ -54,6 +56,7 @@ export class UploadRecord {
         chunkSize: Number(found['chunkSize']) || null,
       };
       this.#prints = typeof prints === 'string' ? prints.split(',') : [];
+      this.ageMs = Date.now() - Number(found['savedAt'] ?? 0);
       return true;
     } catch {
       return false;

@@ -92,3 +92,18 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   });
   signal.throwIfAborted();
 }
+
+/** What others take an hour for, a stream or a token, must not keep an upload from being paused or cancelled. */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason instanceof Error ? signal.reason : new Error('stopped'));
+    signal.addEventListener('abort', stop);
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}

@@ -17,6 +17,7 @@ import type { Bytes, Platform } from './platform.js';
 import type { Ack, Protocol, Shipment, UploadView } from './protocol.js';
 import { isMissing } from './ranges.js';
 import type { UploadRecord } from './record.js';
+import { unlessAborted } from './retry.js';
 import type { FailureCounter, Patience } from './retry.js';
 import type { Source } from './source.js';
 
@@ -270,19 +271,4 @@ function mayHaveEnded({ status, code }: SluiceUploadError): boolean {
 /** The server has other bytes in this place: another file, or the same one cut otherwise. */
 export function isConflict({ code }: Pick<SluiceUploadError, 'code'>): boolean {
   return code === 'CHUNK_CONFLICT' || code === 'RANGE_OVERLAPS';
-}
-
-/** A stream that brings nothing for an hour must not keep a paused upload from pausing. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason instanceof Error ? signal.reason : new Error('stopped'));
-    signal.addEventListener('abort', stop);
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
 }

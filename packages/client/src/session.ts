@@ -34,6 +34,8 @@ const MAX_FRESH_STARTS = 3;
 const MAX_CHOSEN_CHUNK_BYTES = 16 * 1024 * 1024;
 /** With smaller ones requests would cost more than what they carry. */
 const SMALLEST_CHOSEN_CHUNK_BYTES = 1024 * 1024;
+/** So long after the last chunk the end of an upload is news to whoever comes back for it. */
+const TRUSTED_RESULT_MS = 24 * 60 * 60 * 1000;
 /** The plain-JavaScript digest works in pieces, so that a page stays responsive. */
 const HASH_PIECE_BYTES = 1024 * 1024;
 
@@ -89,6 +91,8 @@ export class Session {
 
   /** Deletes the upload on the server. The result, if it was too late for that. */
   async cancel(signal: AbortSignal): Promise<UploadResult | undefined> {
+    // Nothing was begun, and finding out what an earlier start has left would take as long as hashing the file.
+    if (!this.#record && this.#options.sha256 === 'auto' && this.#source.kind === 'file') return undefined;
     const record = await this.#remembered(signal);
     const { idempotencyKey } = record.content;
     if (this.uploadId === null && idempotencyKey !== '') {
@@ -115,6 +119,11 @@ export class Session {
     let said = false;
     for (let waited = false; ;) {
       this.#meter.acked(view.receivedBytes);
+      // What we have said was forgotten: a Redis that failed over had not heard of it.
+      if (said && view.size === null && view.state !== 'COMPLETED') {
+        said = false;
+        await this.#breathe(fruitless++, signal);
+      }
       if (view.state === 'COMPLETED') return this.#accept(view, cut, signal);
       if (view.state !== 'COMPLETING') {
         this.#refuseEnded(view);
@@ -154,8 +163,10 @@ export class Session {
     else if (!source.onBytes) this.#hashAlong(source);
     if (this.#record) return this.#record;
     const store = options.resume === false ? undefined : (options.resume ?? this.#platform.store());
-    const { url, drive, path, idempotencyKey = null } = options;
-    const destination = [url, drive, path, idempotencyKey, this.#sha256 ?? null];
+    const { url, drive, path, idempotencyKey, contentType, metadata, ifExists, chunkSize } = options;
+    // Whoever asks for something else begins something else.
+    const asked = [idempotencyKey, this.#sha256, contentType, metadata, ifExists, chunkSize];
+    const destination = [url, drive, path, ...asked.map((option) => option ?? null)];
     const record =
       source.kind === 'file' && store
         ? new UploadRecord(store, await recordKey(source, destination))
@@ -194,6 +205,9 @@ export class Session {
       record.content.uploadId = view.id;
       await record.save();
     }
+    // What was completed long ago may have been replaced or deleted since.
+    if (id !== null && view.state === 'COMPLETED' && record.ageMs > TRUSTED_RESULT_MS)
+      throw new StartAnew(uploadError('UPLOAD_GONE', 'it was completed long ago'));
     const { size } = this.#source;
     if (size !== null && view.size !== null && view.size !== size) {
       throw new StartAnew(

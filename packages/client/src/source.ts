@@ -102,6 +102,8 @@ export class StreamSource {
   #ended = false;
   #nextIndex = 0;
   #pulling: Promise<unknown> = Promise.resolve();
+  /** Why it broke. A stream that broke is often told to have ended when it is asked again; it has not. */
+  #failure: Error | undefined;
   /** Chunks in memory. Those that the server has acknowledged may go when room is needed. */
   readonly #held = new Map<number, { chunk: StreamChunk; acked: boolean }>();
 
@@ -151,9 +153,13 @@ export class StreamSource {
   }
 
   async #pull(chunkSize: number, room: number): Promise<StreamChunk | undefined> {
+    if (this.#failure) throw this.#failure;
     if (this.#ended) return undefined;
     this.#makeRoom(room);
-    const bytes = await this.#read(chunkSize);
+    const bytes = await this.#read(chunkSize).catch((failure: Error) => {
+      this.#failure = failure;
+      throw failure;
+    });
     if (bytes.length === 0) return undefined;
     const chunk = { index: this.#nextIndex++, bytes };
     this.#held.set(chunk.index, { chunk, acked: false });

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { latch, makeOwnedFolder, spawnOwned, waitUntil } from '@sluice/testbed';
 import { upload } from '../src/index.js';
-import type { UploadState } from '../src/index.js';
+import type { UploadOptions, UploadState } from '../src/index.js';
 import type { ProtocolServer } from './protocolServer.js';
 import { bytesOf, CHUNK, memoryStore, piecesOf, sha256Of, stage, to, withCode } from './stage.js';
 
@@ -169,6 +169,86 @@ test('an upload that had completed before the crash is recognised, and no byte i
   const second = await upload(bytes, to(server, { resume })).done;
   assert.deepEqual(second, first);
   assert.equal(server.count('chunk'), sent);
+});
+
+test('what had completed more than a day ago is uploaded again: it may be gone by now', async (t) => {
+  const server = await stage(t);
+  const resume = memoryStore();
+  const bytes = bytesOf(5 * CHUNK);
+  await upload(bytes, to(server, { resume: { ...resume, remove: () => {} } })).done;
+  for (const [key, text] of resume.texts) {
+    const record = JSON.parse(text) as { savedAt: number };
+    resume.texts.set(key, JSON.stringify({ ...record, savedAt: record.savedAt - 25 * 3_600_000 }));
+  }
+  const again = await upload(bytes, to(server, { resume })).done;
+  assert.equal(again.nodeId, 'node-u2');
+});
+
+test('who asks for other metadata, another type or another end of a conflict begins another upload', async (t) => {
+  const bytes = bytesOf(8 * CHUNK);
+  for (const other of [
+    { metadata: { title: 'b' } },
+    { contentType: 'text/plain' },
+    { ifExists: 'fail' },
+  ] satisfies Partial<UploadOptions>[]) {
+    const server = await stage(t);
+    const resume = memoryStore();
+    await sendSome(server, bytes, resume, 4);
+    await upload(bytes, to(server, { resume, ...other })).done;
+    assert.equal(server.uploads.size, 2);
+    assert.equal(server.uploads.get('u1')!.state, 'UPLOADING');
+  }
+});
+
+test('a stream that breaks while the upload is paused fails it, and is never taken for its end', async (t) => {
+  const server = await stage(t);
+  const { opened: mayBreak, open: break_ } = latch();
+  async function* broken(): AsyncGenerator<Uint8Array> {
+    yield bytesOf(CHUNK);
+    await mayBreak;
+    throw new Error('ECONNRESET');
+  }
+  const task = upload(broken(), to(server, { sha256: 'auto' }));
+  await waitUntil('the first chunk has arrived', () => server.count('chunk') > 0);
+  task.pause();
+  break_();
+  await sleep(20);
+  task.resume();
+  await assert.rejects(task.done, withCode('SOURCE_UNREADABLE'));
+  assert.notEqual(server.only.state, 'COMPLETED');
+});
+
+test('the end of a stream is said again when the server has forgotten it', async (t) => {
+  const server = await stage(t, { completeMs: 60_000 });
+  const bytes = bytesOf(3 * CHUNK);
+  let forgotten = false;
+  server.fault = ({ kind }) => {
+    const [held] = server.uploads.values();
+    // As after a failover to a Redis that had not heard of it.
+    if (held?.state === 'COMPLETING' && !forgotten && kind !== 'complete') {
+      forgotten = true;
+      Object.assign(held, { state: 'UPLOADING', size: null });
+    } else if (forgotten && held?.state === 'COMPLETING') server.finish(held);
+    return undefined;
+  };
+  const result = await upload(piecesOf(bytes), to(server)).done;
+  assert.equal(result.size, bytes.length);
+  assert.equal(server.count('complete'), 2);
+});
+
+test('a token that never comes keeps nobody from stopping, nor hashing from cancelling', async (t) => {
+  const server = await stage(t);
+  const stop = new AbortController();
+  const waiting = upload(
+    bytesOf(10),
+    to(server, { token: () => new Promise(() => {}), signal: stop.signal }),
+  );
+  await sleep(20);
+  stop.abort();
+  await assert.rejects(waiting.done, withCode('ABORTED'));
+  const hashing = upload(bytesOf(50 * CHUNK), to(server, { sha256: 'auto' }));
+  assert.equal(await hashing.cancel(), true);
+  assert.equal(server.seen.length, 0);
 });
 
 test('a record that is damaged, and a store that fails, cost nothing but the resumption', async (t) => {
