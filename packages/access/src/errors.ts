@@ -32,6 +32,11 @@ export const accessErrors = defineErrors({
     message: (d: { reason: string }) => `the token or link is not valid: ${d.reason}; ask for a new one`,
     retryable: false,
   },
+  /** Not a wrong one: nobody guesses what was right once. */
+  TOKEN_EXPIRED: {
+    message: () => 'the token or link has expired; ask for a new one',
+    retryable: false,
+  },
   TYPE_REFUSED: {
     message: (d: { type: string; allowed: string }) =>
       `files of the type "${d.type}" are not taken; allowed are ${d.allowed}`,

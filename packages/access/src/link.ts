@@ -32,7 +32,7 @@ export function openLink(
   ) as Record<(typeof names)[number], string>;
   if (!signer.isRight('link', signed({ ...given, nodeId }), given.signature))
     throw accessErrors.TOKEN_INVALID({ reason: 'its signature is wrong' });
-  if (!isAhead(Number(given.expires))) throw accessErrors.TOKEN_INVALID({ reason: 'it has expired' });
+  if (!isAhead(Number(given.expires))) throw accessErrors.TOKEN_EXPIRED();
   return { tenant: given.tenant, key: given.key === '' ? undefined : given.key };
 }
 

@@ -42,7 +42,7 @@ export function openToken(
   const { tenant, key, expires, ...scope } = JSON.parse(
     Buffer.from(text, 'base64url').toString(),
   ) as TokenBody;
-  if (!isAhead(expires)) throw accessErrors.TOKEN_INVALID({ reason: 'it has expired' });
+  if (!isAhead(expires)) throw accessErrors.TOKEN_EXPIRED();
   return { tenant, key, scope };
 }
 

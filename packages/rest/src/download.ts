@@ -4,6 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ObjectStore } from '@sluice/store';
 import { restErrors } from './errors.js';
+import type { Call } from './route.js';
 
 export interface ServedFile {
   name: string;
@@ -18,6 +19,8 @@ export interface ServedFile {
 /** Types that browsers show without running anything. */
 const harmless =
   /^(image\/(?!svg)[^;]+|video\/[^;]+|audio\/[^;]+|text\/plain|application\/(pdf|json))\s*(;|$)/i;
+
+const longestUnreadMs = 120_000;
 
 /** What a download understands, for whoever reads the interface. */
 export const downloadHeaders = {
@@ -39,9 +42,7 @@ export const dispositions = {
 export async function serveFile(
   store: ObjectStore,
   file: ServedFile,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  disposition?: string,
+  { request, reply, query, parts }: Call,
 ): Promise<FastifyReply> {
   const etag = quoted(file.etag);
   const isUnchanged = evaluate(request, etag, file.updatedAt);
@@ -53,7 +54,7 @@ export async function serveFile(
   const isWanted = !isUnchanged && request.method !== 'HEAD' && file.size > 0;
   // Before any header: if the object is gone, the answer is an error and not this file.
   const body = isWanted ? await store.get(file.objectKey, range ? { range } : {}) : undefined;
-  describe(reply, file, etag, disposition);
+  describe(reply, file, etag, query['disposition']);
   if (isUnchanged) return reply.code(304).send();
   if (range) reply.code(206).header('Content-Range', `bytes ${range.first}-${range.last}/${file.size}`);
   reply.header('Content-Length', range ? range.last - range.first + 1 : file.size);
@@ -62,6 +63,8 @@ export async function serveFile(
   // The client may have gone while the store was asked.
   if (reply.raw.destroyed) stream.destroy();
   reply.raw.once('close', () => stream.destroy());
+  // Whoever reads nothing for so long keeps a connection to the store from others.
+  reply.raw.setTimeout(parts.unreadMs ?? longestUnreadMs, () => reply.raw.destroy());
   return reply.send(stream);
 }
 

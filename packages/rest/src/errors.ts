@@ -83,6 +83,7 @@ const statuses = new Map<string, number>(
     SESSION_ENDED: 401,
     SERVICE_KEY_INVALID: 401,
     TOKEN_INVALID: 401,
+    TOKEN_EXPIRED: 401,
     FORBIDDEN: 403,
     CSRF_REFUSED: 403,
     HOST_REFUSED: 403,

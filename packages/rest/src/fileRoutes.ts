@@ -35,6 +35,7 @@ export const fileRoutes: Route[] = [
       const { request, reply, principal, parts } = call;
       const { drive, path } = filePlace(request);
       checkScope(principal, drive, path);
+      refusePieces(request);
       const contentType = request.headers['content-type'];
       checkType(principal, contentType);
       const { headers } = request;
@@ -83,13 +84,7 @@ export const fileRoutes: Route[] = [
     headers: downloadHeaders,
     handle: async (call) => {
       const { node, drive } = await fileAt(call);
-      return serveFile(
-        call.parts.storeOf(drive),
-        served(node),
-        call.request,
-        call.reply,
-        call.query['disposition'],
-      );
+      return serveFile(call.parts.storeOf(drive), served(node), call);
     },
   })),
   {
@@ -150,6 +145,20 @@ function isUnmet(error: unknown, isNew: boolean): boolean {
   if (!isSluiceError(error)) return false;
   const code = error.code === 'UPLOAD_FAILED' ? error.details?.['code'] : error.code;
   return code === 'PRECONDITION_FAILED' || (isNew && code === 'NODE_EXISTS');
+}
+
+/** RFC 9110, 14.5: a server that does not take a part of a file must not take it for the whole. */
+function refusePieces({ headers }: FastifyRequest): void {
+  if (headers['content-range'] !== undefined)
+    throw restErrors.REQUEST_INVALID({
+      reason:
+        'a file comes whole here, without Content-Range; to send it in pieces begin an upload (POST /v1/uploads)',
+    });
+  const coding = headers['content-encoding'] ?? 'identity';
+  if (coding !== 'identity')
+    throw restErrors.REQUEST_INVALID({
+      reason: `files are kept as they come, so Content-Encoding: ${coding.slice(0, 40)} would be lost; send the plain bytes`,
+    });
 }
 
 async function fileAt({ principal, request, parts }: Call) {

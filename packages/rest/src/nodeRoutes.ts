@@ -152,13 +152,13 @@ export const nodeRoutes: Route[] = [
     },
     headers: downloadHeaders,
     handle: async (call) => {
-      const { params, query, parts, request } = call;
+      const { params, parts } = call;
       const { tenant } = call.principal;
       const node = await nodeOf(parts, tenant, params['id']!);
       if (node.type !== 'FILE' || node.status !== 'ACTIVE')
         throw recordsErrors.NODE_NOT_FOUND({ node: node.id, isFolder: node.type === 'FOLDER' });
       const drive = await driveOf(call, tenant, node);
-      return serveFile(parts.storeOf(drive), served(node), request, call.reply, query['disposition']);
+      return serveFile(parts.storeOf(drive), served(node), call);
     },
   })),
   {

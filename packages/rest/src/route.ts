@@ -25,6 +25,8 @@ export interface RestParts extends LocationOptions {
   defaultBucket: string;
   /** Of services that report to us; without it nobody may. */
   serviceKeys?: ServiceKeys;
+  /** A download of which nobody reads a byte for so long is ended (2 minutes). */
+  unreadMs?: number;
   /** Other bounds for live streams than the usual ones. */
   streams?: Partial<StreamCaps>;
 }

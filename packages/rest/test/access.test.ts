@@ -384,7 +384,7 @@ test('a token that was changed, has expired, or whose tenant has no key is refus
   const later = new Date(Date.now() + 60_000);
   assert.deepEqual(await begin(signedBy({}).makeToken(principal, scope, new Date(Date.now() - 1_000))), [
     401,
-    'TOKEN_INVALID',
+    'TOKEN_EXPIRED',
   ]);
   assert.deepEqual(await begin(signedBy({ secret: 'another' }).makeToken(principal, scope, later)), [
     401,

@@ -6,6 +6,7 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import type { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { waitUntil } from '@sluice/testbed';
 import { bytesOf, converse, mebibyte, raw, sha256, startApi, stopServers, type Api } from './harness.js';
@@ -101,6 +102,75 @@ test('the same request under the same Idempotency-Key is answered the same and s
   for (const other of [await send(301), await send(300, 2)])
     assert.deepEqual([other.status, other.body.error.code], [422, 'IDEMPOTENCY_CONFLICT']);
   assert.equal((await api.call('GET', `/v1/nodes/${first.body.nodeId}`)).body.version, 1);
+});
+
+test('the same Idempotency-Key with other bytes is a conflict for large and for piped files, too', async () => {
+  const size = 3 * mebibyte;
+  for (const [name, headers] of [
+    ['large', { 'Content-Length': String(size) }],
+    ['piped', { 'Transfer-Encoding': 'chunked' }],
+  ] as [string, Record<string, string>][]) {
+    const send = async (seed: number, more: Record<string, string> = {}) => {
+      const request = { method: 'PUT', body: bytesOf(size, seed) };
+      const all = { ...headers, 'Idempotency-Key': `put-${name}`, ...more };
+      return raw(api.url, `/v1/files/main/again-${name}`, { ...request, headers: all });
+    };
+    const first = await send(1);
+    const again = await send(1);
+    assert.deepEqual([first.status, again.status], [201, 201], again.text);
+    assert.equal(again.text, first.text);
+    const other = await send(2);
+    assert.deepEqual([other.status, JSON.parse(other.text).error.code], [422, 'IDEMPOTENCY_CONFLICT']);
+    assert.equal(sha256((await download(`again-${name}`)).bytes), sha256(bytesOf(size, 1)));
+  }
+});
+
+test('a piece of a file, or an encoded one, is never taken for the file', async () => {
+  const path = '/v1/files/main/whole.bin';
+  assert.equal((await api.send(path, bytesOf(100))).status, 201);
+  for (const headers of [{ 'Content-Range': 'bytes 50-99/100' }, { 'Content-Encoding': 'gzip' }] as Record<
+    string,
+    string
+  >[]) {
+    const answer = await api.send(path, bytesOf(50), headers);
+    assert.deepEqual([answer.status, answer.body.error.code], [400, 'REQUEST_INVALID']);
+  }
+  assert.equal((await api.send(path, bytesOf(100), { 'Content-Encoding': 'identity' })).status, 200);
+  assert.equal(sha256((await download('whole.bin')).bytes), sha256(bytesOf(100)));
+});
+
+test('a download that nobody reads lets go of its connection to the store', async (t) => {
+  let closed = false;
+  const watched = await startApi(t, {
+    rest: { unreadMs: 500 },
+    storeOf: (store) =>
+      new Proxy(store, {
+        get: (target, name) => {
+          const value = Reflect.get(target, name) as unknown;
+          if (name !== 'get') return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+          return async (key: string) => {
+            const read = await target.get(key);
+            read.stream.once('close', () => (closed = true));
+            return read;
+          };
+        },
+      }),
+  });
+  // More than sockets hold.
+  assert.equal((await watched.send('/v1/files/main/unread.bin', Buffer.alloc(48 * mebibyte))).status, 201);
+  closed = false;
+  const socket = connect(Number(new URL(watched.url).port), '127.0.0.1');
+  t.after(() => socket.destroy());
+  socket.pause().write('GET /v1/files/main/unread.bin HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await waitUntil('the store is let go', () => closed);
+  // Who reads, however slowly, gets all of it.
+  const slow = await fetch(`${watched.url}/v1/files/main/unread.bin`);
+  let bytes = 0;
+  for await (const piece of slow.body as unknown as AsyncIterable<Uint8Array>) {
+    if (bytes === 0) await sleep(300);
+    bytes += piece.length;
+  }
+  assert.equal(bytes, 48 * mebibyte);
 });
 
 test('If-None-Match: * never replaces, If-Match replaces only what it names', async () => {

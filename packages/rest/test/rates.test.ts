@@ -1,6 +1,7 @@
 // How often a key may ask, over HTTP, and whose what it makes is.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { Access, nobody } from '@sluice/access';
 import { completed, startApi, stopServers } from './harness.js';
 
 after(stopServers);
@@ -29,6 +30,33 @@ test('a key that asks too often is answered 429 with Retry-After; bytes of uploa
     assert.equal((await api.call(method, path, undefined, who)).status, 429, `${method} ${path}`);
   for (let n = 0; n < 5; n++)
     assert.equal((await api.send(`/v1/files/main/f${n}`, Buffer.from('bytes'), who)).status, 201);
+});
+
+test('tokens that have expired are no wrong ones: however many come, each is told so', async (t) => {
+  const secret = 'only for this test';
+  const api = await startApi(t, {
+    tenants: ['acme'],
+    access: { keys: [{ tenant: 'acme', role: 'admin', key }], secret },
+    rest: { rates: { keyPerSecond: 0, failuresPerMinute: 5 } },
+  });
+  const expired = new Access({ keys: [], secret }).makeToken(
+    { ...nobody, tenant: 'acme' },
+    { drive: 'main' },
+    new Date(Date.now() - 1_000),
+  );
+  const begin = async (token: string): Promise<[number, string]> => {
+    const headers = { Authorization: `Bearer ${token}` };
+    const { status, body } = await api.call(
+      'POST',
+      '/v1/uploads',
+      { drive: 'main', path: 'a', size: 1 },
+      headers,
+    );
+    return [status, body.error.code];
+  };
+  for (let n = 0; n < 30; n++) assert.deepEqual(await begin(expired), [401, 'TOKEN_EXPIRED']);
+  const wrong = await Promise.all(Array.from({ length: 30 }, () => begin(`${expired.slice(0, -2)}AA`)));
+  assert.ok(wrong.some(([status]) => status === 429));
 });
 
 test('a key gets its burst, then 429 until there is room again', async (t) => {
