@@ -76,7 +76,8 @@ function byName(
   if (status === 412) return storeErrors.OBJECT_CHANGED({ key, expected: ifMatch });
   if (status === 416)
     return storeErrors.RANGE_NOT_SATISFIABLE({ key, first: range?.first ?? 0, last: range?.last });
-  if (PASSING.has(name)) return storeErrors.STORE_UNAVAILABLE({ ...failure, outcomeUnknown: true });
+  if (PASSING.has(name) || status === 408 || status === 425)
+    return storeErrors.STORE_UNAVAILABLE({ ...failure, outcomeUnknown: true });
   if (WRONG_PARTS.has(name)) return storeErrors.PARTS_REFUSED(failure);
   if (completing && (WRONG_BYTES.has(name) || name === 'InvalidRequest'))
     return storeErrors.PARTS_REFUSED(failure);
@@ -91,6 +92,9 @@ function byName(
 /** Nobody answered: a network that failed, or a mistake that was found before anything was sent. */
 function withoutReply({ code, name }: SdkError, failure: Failure): StoreError {
   const networkFailed = typeof code === 'string' && !code.startsWith('ERR_');
+  // Credentials are fetched from services, which may be away for a moment like any other.
+  const areCredentialsAway = name === 'CredentialsProviderError' || name === 'ProviderError';
+  if (areCredentialsAway) return storeErrors.STORE_UNAVAILABLE({ ...failure, outcomeUnknown: false });
   if (networkFailed || name === 'TimeoutError' || name === 'AbortError') {
     const outcomeUnknown = !NOT_CONNECTED.has(String(code));
     return storeErrors.STORE_UNAVAILABLE({ ...failure, outcomeUnknown });

@@ -14,6 +14,7 @@ import {
   type Versitygw,
 } from '@sluice/testbed';
 import { crc64, crc64ToBase64, s3Limits, S3Store, type S3StoreOptions } from '../src/index.js';
+import { toStoreError } from '../src/s3Errors.js';
 import { rejectsWith, streamOf } from './conformance.js';
 
 const MiB = 1024 * 1024;
@@ -521,4 +522,14 @@ test('S3: options that cannot work are refused when the store is made', async ()
   const closed = new S3Store(good);
   closed.close();
   await rejectsWith('STORE_CLOSED', closed.head('x'));
+});
+
+test('S3: credentials that cannot be fetched now, and a request that came too slowly, are worth another try', () => {
+  const context = { operation: 'PutObject', key: 'k' };
+  const away = Object.assign(new Error('Could not load credentials'), { name: 'CredentialsProviderError' });
+  assert.equal(toStoreError(away, context).code, 'STORE_UNAVAILABLE');
+  for (const httpStatusCode of [408, 425]) {
+    const slow = Object.assign(new Error('slow'), { name: 'Unknown', $metadata: { httpStatusCode } });
+    assert.equal(toStoreError(slow, context).code, 'STORE_UNAVAILABLE');
+  }
 });

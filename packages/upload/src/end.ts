@@ -99,7 +99,8 @@ export async function cleanUp(engine: Engine, state: Remains): Promise<void> {
   const store = engine.storeOf({ bucket: state.bucket, prefix: state.drivePrefix });
   await dropFrames(engine, state.id, await readAttempts(engine, state.id, 'all'));
   const folder = state.objectKey.slice(0, state.objectKey.lastIndexOf('/') + 1);
-  for (const multipart of await store.listMultiparts(folder)) await store.abortMultipart(multipart);
+  // By the whole key, which all of them have: some servers (MinIO) list no others.
+  for (const multipart of await store.listMultiparts(state.objectKey)) await store.abortMultipart(multipart);
   failPoint('clean.aborted');
   const kept = state.status === 'COMPLETED' ? await keptKey(engine, state) : undefined;
   let from: string | undefined;

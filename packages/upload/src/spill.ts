@@ -16,7 +16,8 @@ export async function spill(
 ): Promise<void> {
   for (const run of runsOf(state, extents)) await stage(engine, state, run, '', signal);
   for (const chunk of waiting)
-    if (chunk.staged === undefined) await stage(engine, state, [chunk], chunk.name, signal);
+    if (chunk.attempt !== undefined && chunk.length > 0)
+      await stage(engine, state, [chunk], chunk.name, signal);
 }
 
 /** `waiting` is the number of a chunk that has no place yet. */

@@ -257,8 +257,7 @@ async function storeLarge(
   length: number,
 ): Promise<StoredFile> {
   const { id, status, isUpdate, result } = await initiate(engine, upload, { inOneRequest: true });
-  // The same request, answered before.
-  if (result) return { ...result, isUpdate };
+  if (result) return reading(engine, source, (body) => answeredBefore(upload, body, { ...result, isUpdate }));
   return orCancelled(engine, upload, id, async () => {
     if (status === 'PENDING' || status === 'UPLOADING')
       await receive(engine, id, { offset: 0, total: length }, source, length);
@@ -274,7 +273,7 @@ async function storePiped(
   body: BodyReader,
 ): Promise<StoredFile> {
   const { id, isUpdate, result } = await initiate(engine, upload);
-  if (result) return { ...result, isUpdate };
+  if (result) return answeredBefore(upload, body, { ...result, isUpdate }, first);
   return orCancelled(engine, upload, id, async () => {
     let offset = 0;
     let frame = first;
@@ -288,6 +287,24 @@ async function storePiped(
     await declare(engine, id, { size: offset });
     return { ...(await untilCompleted(engine, id)), isUpdate };
   });
+}
+
+/**
+ * The same request was answered before. Only its bytes tell whether it is the same, unless their digest was declared: then it is among
+ * what the records have compared.
+ */
+async function answeredBefore(
+  { sha256, idempotencyKey = '' }: NewUpload,
+  body: BodyReader,
+  answer: StoredFile,
+  first: Buffer = Buffer.alloc(0),
+): Promise<StoredFile> {
+  if (sha256 !== undefined) return answer;
+  const hash = createHash('sha256').update(first);
+  for (let bytes = await body.next(frameBytes); bytes; bytes = await body.next(frameBytes))
+    hash.update(bytes);
+  if (hash.digest('hex') === answer.sha256) return answer;
+  throw recordsErrors.IDEMPOTENCY_CONFLICT({ key: idempotencyKey });
 }
 
 /** Nobody knows the id of an upload that came in one request: what failed is ended, unless its key brings it back. */

@@ -145,7 +145,7 @@ export class PartBytes {
       return recent.bytes.subarray(from, from + size);
     };
     const stop = start + length;
-    let next: Promise<Buffer | undefined> | undefined = fetch(start);
+    let next = start < stop ? fetch(start) : undefined;
     for (let at = start; at < stop;) {
       const bytes: Buffer | undefined = await next;
       if (bytes === undefined) {

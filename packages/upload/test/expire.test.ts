@@ -122,6 +122,40 @@ test('a chunk that waits for those before it leaves Redis too, and takes its pla
   await nothingLeftBut(service, [await objectOf(service, 'f')]);
 });
 
+test('an empty chunk that waits for those before it costs nothing, and takes its place like the others', async (t) => {
+  const service = await startService(t, { settings: { ...quick, lookAgainMs: 100 } });
+  const { uploads } = service;
+  const { id } = await begin(uploads, 'f');
+  await send(uploads, id, { number: 2, last: true }, Buffer.alloc(0));
+  await send(uploads, id, { number: 1 }, bytes.subarray(10, 20));
+  await wasQuietFor(service, id, quietMs);
+  await tendUntil(service, 'the other one is staged', async () => {
+    const { frames, objects } = await remainsOf(service);
+    return frames.length === 0 && objects.length === 1;
+  });
+  await send(uploads, id, { number: 0 }, bytes.subarray(0, 10));
+  assert.equal((await ended(uploads, id)).result!.sha256, sha256(bytes.subarray(0, 20)));
+  await nothingLeftBut(service, [await objectOf(service, 'f')]);
+});
+
+test('the parts of a cancelled upload go also from a store that lists multipart uploads by their whole key only', async (t) => {
+  const faults = new Map<keyof ObjectStore, Fault>();
+  let disk: ObjectStore | undefined;
+  const wrap = (store: ObjectStore): ObjectStore => {
+    disk = store;
+    return faulty(store, faults);
+  };
+  const { uploads } = await startService(t, { wrap, settings: quick });
+  faults.set('listMultiparts', async (_call, key) =>
+    (await disk!.listMultiparts('')).filter((multipart) => multipart.key === key),
+  );
+  const { id } = await begin(uploads, 'f', { size: bytes.length });
+  await sendRange(uploads, id, bytes, 0, mebibyte);
+  assert.equal((await disk!.listMultiparts('')).length, 1);
+  await uploads.cancel(id);
+  await waitUntil('nothing is left', async () => (await disk!.listMultiparts('')).length === 0);
+});
+
 test('an upload expires although as many bytes wait for their place as the file has', async (t) => {
   const service = await startService(t, { settings: quick });
   const { uploads } = service;
