@@ -240,7 +240,7 @@ test('where no letter is, there is nothing to replay or discard', stage.needs, a
   await page.getByRole('button', { name: 'Discard all matching' }).waitFor();
   stage.standIn.scene = 'empty';
   await page.goto(`${stage.standIn.url}/dead?queue=document`);
-  await page.getByText('No letter matches').waitFor();
+  await page.getByText('There is no letter').waitFor();
   assert.equal(await page.getByRole('button', { name: /all matching/ }).count(), 0);
 });
 
