@@ -136,6 +136,31 @@ test('a job whose payload was not kept is not offered for editing', stage.needs,
   assert.equal(await page.getByRole('button', { name: 'Edit and replay' }).count(), 0);
 });
 
+test('an operation at work can be stopped, however many came after it', stage.needs, async () => {
+  const operation = (id: string, state: string) => ({
+    ...{ id, kind: 'dead.replay', queue: 'document', state, createdMs: Date.now(), by: id },
+    progress: { moved: 1, total: 3 },
+  });
+  const newer = Array.from({ length: 120 }, (_, i) => operation(`newer-${120 - i}`, 'done'));
+  const all = [...newer, operation('slow', 'running'), operation('oldest', 'waiting')];
+  stage.standIn.otherwise = (method, { pathname, searchParams }) => {
+    if (method !== 'GET' || pathname !== '/v1/operations') return undefined;
+    const states = searchParams.get('state')?.split(',') ?? [];
+    const items = all.filter(({ state }) => states.includes(state));
+    return [200, { items: items.slice(0, Number(searchParams.get('limit'))), next: null }];
+  };
+  const page = await stage.open('/dead');
+  const rows = page.getByRole('region', { name: 'Operations', exact: true }).first().locator('tbody tr');
+  await rows.first().waitFor();
+  const by = await rows.locator('td:nth-child(4)').allTextContents();
+  assert.deepEqual(by, [
+    ...['slow', 'oldest'],
+    ...['newer-120', 'newer-119', 'newer-118', 'newer-117', 'newer-116'],
+  ]);
+  await page.getByRole('button', { name: 'Stop operation slow' }).click();
+  await page.getByText('It stops; what was done stays done.').waitFor();
+});
+
 test('an operation that failed goes on where it stopped', stage.needs, async () => {
   const failed = { id: 'o7', kind: 'dead.replay', queue: 'document', state: 'failed', createdMs: Date.now() };
   stage.standIn.otherwise = (method, { pathname }) =>

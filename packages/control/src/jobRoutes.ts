@@ -1,12 +1,12 @@
 // Jobs: search, look into one, add, retry, cancel, replay with other data.
 import { accessErrors, ownerOf, type Principal } from '@sluice/access';
 import type { JobDetail } from '@sluice/inspect';
-import type { AddOptions, JobState } from '@sluice/queue';
+import type { AddOptions } from '@sluice/queue';
 import { restErrors, type JsonSchema, type Route } from '@sluice/rest';
 import { controlErrors } from './errors.js';
 import { isOwn, ownJob, ownLabels } from './owner.js';
 import type { ControlParts } from './parts.js';
-import { given, pageOf, paging } from './query.js';
+import { given, pageOf, paging, someOf } from './query.js';
 import { leaveToInstallation, refuseReserved } from './reserved.js';
 import { pageView } from './view.js';
 
@@ -63,7 +63,7 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
         const labels = { ...ownLabels(principal).labels, ...given({ owner }) };
         const page = await inspect.jobs(params['queue']!, {
           ...pageOf(query),
-          ...given({ id, error, fingerprint, states: statesOf(query['state']) }),
+          ...given({ id, error, fingerprint, states: someOf(query, 'state', states) }),
           ...(field !== undefined && { field: { path: field, equals: equals! } }),
           ...(Object.keys(labels).length > 0 && { labels }),
         });
@@ -251,15 +251,6 @@ function apart({ installation, tenant }: Principal, options: AddOptions): AddOpt
     ...(typeof unique === 'string' && { unique: named(unique) }),
     ...(group !== undefined && { group: named(group) }),
   };
-}
-
-function statesOf(list: string | undefined): JobState[] | undefined {
-  if (list === undefined) return undefined;
-  return list.split(',').map((word) => {
-    const state = states.find((known) => known === word.trim());
-    if (!state) throw restErrors.REQUEST_INVALID({ reason: `a state is one of ${states.join(', ')}` });
-    return state;
-  });
 }
 
 /** Bytes are no JSON: they go as base64, and say so. */

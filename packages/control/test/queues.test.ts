@@ -55,6 +55,7 @@ test('an unknown queue is 404, a wrong question 400 with what is wrong, and noth
     ['GET', '/v1/trace/none', undefined, 404, /none/],
     ['GET', '/v1/cache/none/explain?key=1', undefined, 404, /none/],
     ['GET', '/v1/operations/none', undefined, 404, /none/],
+    ['GET', '/v1/operations?state=lost', undefined, 400, /state/],
     ['GET', '/v1/events?after=x', undefined, 400, /cursor/],
     ['GET', '/v1/live?topics=everything', undefined, 400, /topics/],
   ];
