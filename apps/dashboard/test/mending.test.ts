@@ -133,7 +133,23 @@ test('a job whose payload was not kept is not offered for editing', stage.needs,
   answerJob(200, { ...job, state: 'done' });
   const page = await stage.open('/jobs/document/17');
   await page.getByText('done', { exact: true }).first().waitFor();
+  await page.getByRole('region', { name: 'Payload' }).getByText('was not kept').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Edit and replay' }).count(), 0);
+});
+
+test('a retried job that is done and forgotten is called that, and no failure', stage.needs, async () => {
+  const page = await stage.open('/jobs/document/17');
+  const retry = page.getByRole('button', { name: 'Retry' });
+  await retry.waitFor();
+  answerJob(404, { error: { code: 'JOB_NOT_FOUND', message: 'there is no such job' } });
+  await retry.click();
+  await page.getByText('This job has ended').waitFor();
+  assert.equal(await retry.count(), 0);
+  assert.equal(await page.getByRole('button', { name: 'Edit and replay' }).count(), 0);
+  assert.equal(await page.locator('main > header .mark').count(), 0);
+  assert.equal(await page.getByText('there is no such job').count(), 0);
+  // What was last known stays.
+  await page.getByRole('region', { name: 'Timeline' }).getByText('failed at attempt 2').waitFor();
 });
 
 test('an operation at work can be stopped, however many came after it', stage.needs, async () => {

@@ -71,9 +71,26 @@ test('a job that died is found, edited and replayed on the page', { skip: noBrow
   await page.getByRole('button', { name: 'Replay with these data' }).click();
   await page.getByText(/runs again/).waitFor();
   await waitForDead(0);
+  // It worked, and nothing is kept of it: that is no failure.
+  await page.getByText('This job has ended').waitFor();
+  assert.equal(await page.locator('.notice.bad, .notice.warn').count(), 0);
   assert.equal(await page.evaluate('window.hacked'), undefined);
   await page.context().close();
 });
+
+test(
+  'of a job that is done, the page shows the result and makes up no payload',
+  { skip: noBrowser },
+  async () => {
+    const job = { id: 'kept', data: { mended: true }, keepResultMs: 600_000 };
+    await ask('POST', '/v1/queues/broken/jobs', job);
+    const page = await open('/jobs/broken/kept');
+    await page.getByRole('region', { name: 'Result' }).getByText('fine').waitFor();
+    await page.getByRole('region', { name: 'Payload' }).getByText('was not kept').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Edit and replay' }).count(), 0);
+    await page.context().close();
+  },
+);
 
 test(
   'dead letters are discarded as an operation that the page follows to its end',

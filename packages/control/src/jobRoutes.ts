@@ -15,7 +15,7 @@ const longestOption = 256;
 const text: JsonSchema = { type: 'string', minLength: 1, maxLength: longestOption };
 const duration: JsonSchema = { type: 'integer', minimum: 0 };
 
-/** A job as it is answered: its data as JSON, or in base64. */
+/** A job as it is answered: its data as JSON, or in base64; neither once it has ended, because nobody keeps them. */
 export interface JobReply extends Omit<JobDetail, 'data' | 'payload'>, DataView {}
 
 interface DataView {
@@ -88,7 +88,7 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
       needs: 'viewer',
       of: 'tenant',
       summary: 'Everything about one job: payload, attempts, timeline, logs, stack, progress, result, chain.',
-      answers: '200 and the job',
+      answers: '200 and the job; without `data` once it has ended, with `base64` instead where it is no JSON',
       handle: async ({ params, principal }): Promise<JobReply> => {
         const { queue, id } = params as { queue: string; id: string };
         const job = await inspect.job(queue, id);
@@ -253,8 +253,10 @@ function apart({ installation, tenant }: Principal, options: AddOptions): AddOpt
   };
 }
 
-/** Bytes are no JSON: they go as base64, and say so. */
+/** Bytes are no JSON, and what cannot be decoded is shown as the bytes that it is: they go as base64, and say so. */
 function dataView(data: unknown, payload: Buffer | undefined): DataView {
-  if (data instanceof Uint8Array) return { base64: Buffer.from(data).toString('base64') };
-  return { data: data ?? null, ...(payload && { bytes: payload.length }) };
+  if (!payload) return {};
+  const isJson = !(data instanceof Uint8Array) && (data !== undefined || payload.length === 0);
+  const shown = isJson ? { data: data ?? null } : { base64: payload.toString('base64') };
+  return { ...shown, bytes: payload.length };
 }

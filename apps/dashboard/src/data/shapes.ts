@@ -94,6 +94,7 @@ export interface JobDetail {
   queue: string;
   id: string;
   state: JobState;
+  /** Absent where none was kept: once the job has ended. */
   data?: unknown;
   /** Instead of data, when it is binary. */
   base64?: string;
