@@ -371,7 +371,11 @@ function trace(id: string, nowMs: number): object {
         ...{ createdAt: new Date(nowMs - 90_000).toISOString(), endedAt: new Date(nowMs).toISOString() },
       },
     },
-    jobs: [{ queue: 'document', id: 'j1', state: 'done', result: { text: hostile } }],
+    jobs: [
+      { queue: 'document', id: 'j1', state: 'done', result: { text: hostile } },
+      { queue: 'audio', id: 'j2', state: 'dead', progress: 40, error: hostile },
+      { queue: 'video', id: 'j3', state: 'dead', progress: { page: hostile } },
+    ],
     bounds: { events: { scanned: 812, complete: true }, jobs: { scanned: 5_000, complete: false } },
   };
 }

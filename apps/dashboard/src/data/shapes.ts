@@ -196,7 +196,8 @@ export interface Trace {
   id: string;
   kind: 'upload' | 'node' | 'event' | 'job';
   upload: {
-    live: Record<string, unknown> | null;
+    /** While it is under way. */
+    live: Omit<UploadRow, 'tenant' | 'owner'> | null;
     record: {
       id: string;
       nodeId: string;
@@ -216,6 +217,7 @@ export interface Trace {
     state: JobState;
     createdMs?: number;
     attempt?: number;
+    progress?: unknown;
     result?: unknown;
     error?: string;
   }[];
