@@ -59,7 +59,8 @@ test('to follow the same id again looks again', stage.needs, async () => {
   stage.standIn.twist = (value, address) =>
     address?.pathname === '/v1/trace/17' ? { ...(value as object), waitingEvents: 3 } : value;
   await page.getByRole('button', { name: 'Follow', exact: true }).click();
-  await page.getByText('3 wait to be published.').waitFor();
+  // By itself the page looks every half a minute where nothing is under way.
+  await page.getByText('3 wait to be published.').waitFor({ timeout: 15_000 });
 });
 
 test(
