@@ -179,6 +179,7 @@ test('every list goes on to its last row, and says that there is more until then
 
 test('a first page without a row leads on, and does not say that there is none', stage.needs, async () => {
   stage.standIn.twist = (value, address) => {
+    if (address?.pathname === '/v1/dead/groups') return { items: [], letters: 0, complete: false };
     const list = paged.find(({ asks }) => asks === address?.pathname);
     if (!address || !list) return value;
     const { items, nodes, ...rest } = value as { items?: object[]; nodes?: object[] };
@@ -198,7 +199,10 @@ test('a first page without a row leads on, and does not say that there is none',
     const list = page.getByRole('region', { name: panel, exact: true });
     await list.getByRole('heading', { name: /^No \w+ so far$/ }).waitFor();
     await list.getByText('; there may be more').waitFor();
-    if (path === '/dead') await list.getByRole('button', { name: 'Replay all matching' }).waitFor();
+    if (path === '/dead') {
+      await page.getByRole('heading', { name: 'No cause so far' }).waitFor();
+      await list.getByRole('button', { name: 'Replay all matching' }).waitFor();
+    }
     await list.getByRole('button', { name: 'Look further' }).click();
     await list.getByText('the last row', { exact: true }).waitFor();
     assert.equal(await list.getByRole('button', { name: 'Look further' }).count(), 0, path);
@@ -265,6 +269,29 @@ test('a page that continues an old list is not added to the new one', stage.need
   await page.getByRole('button', { name: 'Show more' }).click();
   await page.getByText('after queue.pause').waitFor();
   assert.equal(await page.locator('tbody tr').count(), 2);
+});
+
+test('a list that is asked for anew does not go on with a page of before', stage.needs, async () => {
+  let round = 0;
+  stage.standIn.otherwise = (method, { pathname, searchParams }) => {
+    if (pathname.endsWith('/retry')) round++;
+    if (method !== 'GET' || pathname !== '/v1/retries') return undefined;
+    const id = searchParams.get('cursor') ?? `first-${round}`;
+    return [200, { items: [{ queue: 'mail', id, dueMs: began + 9e6 }], next: `after-${id}` }];
+  };
+  const page = await stage.open('/retries');
+  await page.route('**/v1/retries?*cursor=*', () => {});
+  const gone = page.waitForEvent('requestfailed', (request) =>
+    request.url().includes('cursor=after-first-0'),
+  );
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByRole('button', { name: 'Run now: first-0' }).click();
+  await gone;
+  await page.getByRole('link', { name: 'first-1' }).waitFor();
+  await page.unroute('**/v1/retries?*cursor=*');
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByRole('link', { name: 'after-first-1' }).waitFor();
+  assert.deepEqual(await firstCells(page), ['first-1', 'after-first-1']);
 });
 
 test('lists that come as a whole show their first rows, and the others when asked', stage.needs, async () => {

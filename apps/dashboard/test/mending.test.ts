@@ -312,6 +312,12 @@ test('a list that failed does not also say that it loads', stage.needs, async ()
   const page = await stage.open('/retries');
   await page.getByText('not now').waitFor();
   assert.equal(await page.getByText('Loading…').count(), 0);
+  stage.standIn.otherwise = (_method, { pathname }) =>
+    pathname === '/v1/drives' ? [503, { error: { code: 'X', message: 'no drives now' } }] : undefined;
+  await page.goto(`${stage.standIn.url}/files`);
+  await page.getByText('no drives now').waitFor();
+  await page.getByText('Not read').waitFor();
+  assert.equal(await page.getByText('Loading…').count(), 0);
 });
 
 test('letters are exported with the filters that stand on the page', stage.needs, async () => {

@@ -75,7 +75,8 @@ export default function DeadPage() {
         title="Causes"
         flush
         foot={
-          groups.data?.complete === false && (
+          groups.data?.complete === false &&
+          groups.data.items.length > 0 && (
             <>
               <span>The {number(groups.data.items.length)} most frequent causes; there are more.</span>
               {most < mostCauses ? (
@@ -91,6 +92,11 @@ export default function DeadPage() {
       >
         {groups.data === undefined ? (
           groups.error === undefined && <Waiting />
+        ) : groups.data.items.length === 0 && !groups.data.complete ? (
+          <Empty title="No cause so far">
+            Not all letters were looked at.{' '}
+            {queue === '' ? 'Choose a queue to look through its own.' : 'Look through them below.'}
+          </Empty>
         ) : groups.data.items.length === 0 ? (
           <Empty title={queue === '' ? 'Nothing has died' : `Nothing has died in ${queue}`}>
             A job whose attempts are used up is kept here with its payload, its attempts and its stack, until

@@ -91,6 +91,8 @@ export default function FilesPage() {
               <Empty title="There is no drive" command={makeDrive()}>
                 Files are kept on drives. This makes one:
               </Empty>
+            ) : drive === '' && drives.error !== undefined ? (
+              <Empty title="Not read" />
             ) : (
               <Listing
                 pages={pages}

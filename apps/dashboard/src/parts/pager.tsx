@@ -32,7 +32,8 @@ export function usePages<Item>(question: string | null, ask: AskPage<Item>, ever
   const [busy, setBusy] = useState(false);
   const asking = useRef<AbortController | undefined>(undefined);
   const isFurther = read !== undefined && read.question === question;
-  const first = useAnswer(question, (abort) => ask(undefined, abort), isFurther ? undefined : everyMs);
+  const pace = isFurther || busy ? undefined : everyMs;
+  const first = useAnswer(question, (abort) => ask(undefined, abort), pace);
   const all = isFurther ? read.pages : first.data ? [first.data] : [];
   const next = all.at(-1)?.next ?? null;
   /** A page that continues what is not shown any more must not come. */
