@@ -10,9 +10,10 @@ import { Help } from './help.js';
 import { helpShown } from './keyboard.js';
 import { pageFor, pages, type PageEntry, type PageProps } from './pages.js';
 import { Action } from './parts/action.js';
+import { Dialogs } from './parts/dialog.js';
 import { Guard } from './parts/guard.js';
 import { Empty, Failure, Waiting } from './parts/notice.js';
-import { PageFrame } from './parts/panel.js';
+import { PageFrame, titleId } from './parts/panel.js';
 import { Toasts, unsayAll } from './parts/toast.js';
 import { go, path, segments } from './place.js';
 import { SignIn } from './signIn.js';
@@ -51,7 +52,15 @@ export function App() {
 function Shell() {
   const [isOpen, setOpen] = useState(false);
   const menu = useRef<HTMLButtonElement>(null);
-  useEffect(() => setOpen(false), [path.value]);
+  const page = useRef<HTMLElement>(null);
+  const shown = useRef(path.value);
+  useEffect(() => {
+    setOpen(false);
+    if (shown.current === path.value) return;
+    // As when a browser loads a page: who goes on with the keyboard begins in it, and who listens hears its name.
+    shown.current = path.value;
+    page.current!.focus({ preventScroll: true });
+  }, [path.value]);
   useEffect(() => {
     if (!isOpen) return undefined;
     const close = (event: KeyboardEvent): void => {
@@ -103,8 +112,11 @@ function Shell() {
             <Who />
           </div>
         </header>
-        <CurrentPage />
+        <main ref={page} class="page" id="page" tabIndex={-1} aria-labelledby={titleId}>
+          <CurrentPage />
+        </main>
       </div>
+      <Dialogs />
       <Toasts />
       {helpShown.value && <Help onClose={() => (helpShown.value = false)} />}
     </>

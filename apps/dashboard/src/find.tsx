@@ -1,4 +1,4 @@
-// The search on top: pages and queues by name; anything else is taken for an id and followed through the whole flow.
+// The search on top: pages and queues by name, the best match first; anything else is taken for an id and followed through the whole flow.
 import { useRef, useState } from 'preact/hooks';
 import { overview } from './data/live.js';
 import { plural } from './format.js';
@@ -83,20 +83,31 @@ export function FindBox() {
 
 function suggest(text: string): Suggestion[] {
   if (text === '') return [];
-  const word = text.toLowerCase();
-  const queues = (overview.value?.queues ?? []).filter(({ name }) => name.toLowerCase().includes(word));
-  const named = pages.filter(({ group, title }) => group && title.toLowerCase().includes(word));
-  return [
-    ...named.map(({ title, path }) => ({ title, about: 'page', href: `/${path}` })),
-    ...queues.map(({ name, counts }) => ({
-      title: name,
-      about: `queue, ${plural(counts.waiting, 'job')} waiting`,
-      href: to('queues', name),
-    })),
-    {
-      title: `Follow the id “${text}”`,
-      about: 'upload → file → event → job',
-      href: to('trace', { id: text }),
-    },
-  ].slice(-most);
+  const named = pages
+    .filter(({ group }) => group)
+    .map(({ title, path }) => ({ title, about: 'page', href: `/${path}` }));
+  const queues = (overview.value?.queues ?? []).map(({ name, counts }) => ({
+    title: name,
+    about: `queue, ${plural(counts.waiting, 'job')} waiting`,
+    href: to('queues', name),
+  }));
+  const follow = {
+    title: `Follow the id “${text}”`,
+    about: 'upload → file → event → job',
+    href: to('trace', { id: text }),
+  };
+  return [...bestOf([...named, ...queues], text.toLowerCase()).slice(0, most - 1), follow];
+}
+
+/** What is called so, then what begins so, then what contains it; otherwise as they came. */
+function bestOf(all: readonly Suggestion[], word: string): Suggestion[] {
+  const titled = (isSo: (title: string) => boolean): Suggestion[] =>
+    all.filter(({ title }) => isSo(title.toLowerCase()));
+  const best = new Set([
+    ...titled((title) => title === word),
+    // The second word of a title is one, too.
+    ...titled((title) => ` ${title}`.includes(` ${word}`)),
+    ...titled((title) => title.includes(word)),
+  ]);
+  return [...best];
 }

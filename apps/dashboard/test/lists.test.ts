@@ -126,7 +126,7 @@ test('letters that a paced replay took disappear from the list', stage.needs, as
   };
   await page.getByText('0 of 12').waitFor();
   left = 0;
-  await page.getByText('No letter matches').waitFor({ timeout: 4_000 });
+  await page.getByText('There is no letter').waitFor({ timeout: 4_000 });
 });
 
 test(
@@ -175,6 +175,123 @@ test('every list goes on to its last row, and says that there is more until then
     await list.getByText('the last row', { exact: true }).waitFor();
     assert.equal(await list.getByRole('button', { name: 'Show more' }).count(), 0, path);
   }
+});
+
+test('a first page without a row leads on, and does not say that there is none', stage.needs, async () => {
+  stage.standIn.twist = (value, address) => {
+    if (address?.pathname === '/v1/dead/groups') return { items: [], letters: 0, complete: false };
+    const list = paged.find(({ asks }) => asks === address?.pathname);
+    if (!address || !list) return value;
+    const { items, nodes, ...rest } = value as { items?: object[]; nodes?: object[] };
+    const isRest = (address.searchParams.get('cursor') ?? address.searchParams.get('after')) === 'rest';
+    const last = { ...(items ?? nodes!).at(-1), id: 'last', cursor: '1-0', [list.field]: 'the last row' };
+    const shown = isRest ? [last] : [];
+    const next = isRest ? null : 'rest';
+    // Not every list says how many it looked at.
+    return { ...rest, [items ? 'items' : 'nodes']: shown, next, scanned: list.field === 'id' ? 0 : 5_000 };
+  };
+  const page = await stage.open('/');
+  const overview = page.getByRole('region', { name: 'Retry queues' });
+  await overview.getByText('No retry so far').waitFor();
+  await overview.getByRole('link', { name: 'Look further' }).waitFor();
+  for (const { path, panel } of paged) {
+    await walk(page, path);
+    const list = page.getByRole('region', { name: panel, exact: true });
+    await list.getByRole('heading', { name: /^No \w+ so far$/ }).waitFor();
+    await list.getByText('; there may be more').waitFor();
+    if (path === '/dead') {
+      await page.getByRole('heading', { name: 'No cause so far' }).waitFor();
+      await list.getByRole('button', { name: 'Replay all matching' }).waitFor();
+    }
+    await list.getByRole('button', { name: 'Look further' }).click();
+    await list.getByText('the last row', { exact: true }).waitFor();
+    assert.equal(await list.getByRole('button', { name: 'Look further' }).count(), 0, path);
+  }
+});
+
+test('where a filter leaves nothing, nobody says that there is nothing at all', stage.needs, async () => {
+  stage.standIn.scene = 'empty';
+  const page = await stage.open('/audit');
+  const titles: [path: string, title: string][] = [
+    ['/audit', 'Nobody has changed anything'],
+    ['/audit?action=key.create', 'No change matches'],
+    ['/audit?actor=k1', 'No change matches'],
+    ['/events', 'Nothing has happened yet'],
+    ['/events?topic=jobs.dead', 'No event matches'],
+    ['/retries', 'Nothing waits for another attempt'],
+    ['/retries?queue=mail', 'No job matches'],
+    ['/schedules?queue=mail', 'No schedule matches'],
+    ['/dead?queue=mail&text=timeout', 'No letter matches'],
+    ['/dead?queue=mail', 'Nothing has died in mail'],
+    ['/jobs?queue=mail&id=17', 'No job matches'],
+    ['/workers', 'Nobody works'],
+    ['/workers?queue=mail', 'Nobody works on mail'],
+  ];
+  for (const [path, title] of titles) {
+    await page.goto(stage.standIn.url + path);
+    await page.getByRole('heading', { name: title, exact: true }).waitFor();
+  }
+});
+
+test('a page that continues an old list is not added to the new one', stage.needs, async () => {
+  stage.standIn.otherwise = (_method, { pathname, searchParams }) => {
+    if (pathname !== '/v1/audit') return undefined;
+    const action = searchParams.get('action') ?? 'queue.pause';
+    return [200, { items: [change(action, searchParams.get('after') ?? 'first')], next: `after ${action}` }];
+  };
+  const page = await stage.open('/audit');
+  const isRest = (address: string): boolean => new URL(address).searchParams.has('after');
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route('**/v1/audit?*', async (route) => {
+    if (isRest(route.request().url())) await held;
+    // One that was given up meanwhile cannot go on.
+    await route.continue().catch(() => {});
+  });
+  const givenUp = (): Promise<unknown> =>
+    page.waitForEvent('requestfailed', (request) => isRest(request.url()));
+  // Somebody changes the filter while the next page is on its way.
+  let gone = givenUp();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByLabel('Action').fill('key.create');
+  await page.keyboard.press('Enter');
+  await gone;
+  await page.getByRole('link', { name: 'key.create' }).waitFor();
+  // And goes back to the list, of which a page was on its way before.
+  gone = givenUp();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByLabel('Action').fill('');
+  await page.keyboard.press('Enter');
+  await gone;
+  release();
+  await page.getByRole('link', { name: 'queue.pause' }).waitFor();
+  assert.equal(await page.locator('tbody tr').count(), 1);
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByText('after queue.pause').waitFor();
+  assert.equal(await page.locator('tbody tr').count(), 2);
+});
+
+test('a list that is asked for anew does not go on with a page of before', stage.needs, async () => {
+  let round = 0;
+  stage.standIn.otherwise = (method, { pathname, searchParams }) => {
+    if (pathname.endsWith('/retry')) round++;
+    if (method !== 'GET' || pathname !== '/v1/retries') return undefined;
+    const id = searchParams.get('cursor') ?? `first-${round}`;
+    return [200, { items: [{ queue: 'mail', id, dueMs: began + 9e6 }], next: `after-${id}` }];
+  };
+  const page = await stage.open('/retries');
+  await page.route('**/v1/retries?*cursor=*', () => {});
+  const gone = page.waitForEvent('requestfailed', (request) =>
+    request.url().includes('cursor=after-first-0'),
+  );
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByRole('button', { name: 'Run now: first-0' }).click();
+  await gone;
+  await page.getByRole('link', { name: 'first-1' }).waitFor();
+  await page.unroute('**/v1/retries?*cursor=*');
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByRole('link', { name: 'after-first-1' }).waitFor();
+  assert.deepEqual(await firstCells(page), ['first-1', 'after-first-1']);
 });
 
 test('lists that come as a whole show their first rows, and the others when asked', stage.needs, async () => {
@@ -261,6 +378,11 @@ function event(i: number, topic = 'jobs.dead'): object {
 
 function place(i: number): string {
   return `${began + i * 1_000}-0`;
+}
+
+function change(action: string, target: string): object {
+  const at = new Date(began).toISOString();
+  return { id: `${action} ${target}`, at, endedAt: at, action, actor: 'k1', outcome: 'done', target };
 }
 
 function answerWith(path: string, value: unknown): void {

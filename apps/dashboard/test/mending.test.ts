@@ -133,7 +133,48 @@ test('a job whose payload was not kept is not offered for editing', stage.needs,
   answerJob(200, { ...job, state: 'done' });
   const page = await stage.open('/jobs/document/17');
   await page.getByText('done', { exact: true }).first().waitFor();
+  await page.getByRole('region', { name: 'Payload' }).getByText('was not kept').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Edit and replay' }).count(), 0);
+});
+
+test('a retried job that is done and forgotten is called that, and no failure', stage.needs, async () => {
+  const page = await stage.open('/jobs/document/17');
+  const retry = page.getByRole('button', { name: 'Retry' });
+  await retry.waitFor();
+  answerJob(404, { error: { code: 'JOB_NOT_FOUND', message: 'there is no such job' } });
+  await retry.click();
+  await page.getByText('This job has ended').waitFor();
+  assert.equal(await retry.count(), 0);
+  assert.equal(await page.getByRole('button', { name: 'Edit and replay' }).count(), 0);
+  assert.equal(await page.locator('main > header .mark').count(), 0);
+  assert.equal(await page.getByText('there is no such job').count(), 0);
+  // What was last known stays.
+  await page.getByRole('region', { name: 'Timeline' }).getByText('failed at attempt 2').waitFor();
+});
+
+test('an operation at work can be stopped, however many came after it', stage.needs, async () => {
+  const operation = (id: string, state: string) => ({
+    ...{ id, kind: 'dead.replay', queue: 'document', state, createdMs: Date.now(), by: id },
+    progress: { moved: 1, total: 3 },
+  });
+  const newer = Array.from({ length: 120 }, (_, i) => operation(`newer-${120 - i}`, 'done'));
+  const all = [...newer, operation('slow', 'running'), operation('oldest', 'waiting')];
+  stage.standIn.otherwise = (method, { pathname, searchParams }) => {
+    if (method !== 'GET' || pathname !== '/v1/operations') return undefined;
+    const states = searchParams.get('state')?.split(',') ?? [];
+    const items = all.filter(({ state }) => states.includes(state));
+    return [200, { items: items.slice(0, Number(searchParams.get('limit'))), next: null }];
+  };
+  const page = await stage.open('/dead');
+  const rows = page.getByRole('region', { name: 'Operations', exact: true }).first().locator('tbody tr');
+  await rows.first().waitFor();
+  const by = await rows.locator('td:nth-child(4)').allTextContents();
+  assert.deepEqual(by, [
+    ...['slow', 'oldest'],
+    ...['newer-120', 'newer-119', 'newer-118', 'newer-117', 'newer-116'],
+  ]);
+  await page.getByRole('button', { name: 'Stop operation slow' }).click();
+  await page.getByText('It stops; what was done stays done.').waitFor();
 });
 
 test('an operation that failed goes on where it stopped', stage.needs, async () => {
@@ -240,7 +281,7 @@ test('where no letter is, there is nothing to replay or discard', stage.needs, a
   await page.getByRole('button', { name: 'Discard all matching' }).waitFor();
   stage.standIn.scene = 'empty';
   await page.goto(`${stage.standIn.url}/dead?queue=document`);
-  await page.getByText('No letter matches').waitFor();
+  await page.getByText('There is no letter').waitFor();
   assert.equal(await page.getByRole('button', { name: /all matching/ }).count(), 0);
 });
 
@@ -270,6 +311,12 @@ test('a list that failed does not also say that it loads', stage.needs, async ()
     pathname === '/v1/retries' ? [503, { error: { code: 'X', message: 'not now' } }] : undefined;
   const page = await stage.open('/retries');
   await page.getByText('not now').waitFor();
+  assert.equal(await page.getByText('Loading…').count(), 0);
+  stage.standIn.otherwise = (_method, { pathname }) =>
+    pathname === '/v1/drives' ? [503, { error: { code: 'X', message: 'no drives now' } }] : undefined;
+  await page.goto(`${stage.standIn.url}/files`);
+  await page.getByText('no drives now').waitFor();
+  await page.getByText('Not read').waitFor();
   assert.equal(await page.getByText('Loading…').count(), 0);
 });
 

@@ -20,6 +20,11 @@ import type { BrowserContext, Page, Request } from 'playwright-core';
 const noBrowser = chromiumProblem() ?? false;
 const patienceMs = 60_000;
 const hostile = '<img src=x onerror="window.hacked=1">';
+/** A picture of one pixel. */
+const dot = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
 const handlers = `
 export const handlers = {
   broken: async ({ data }) => {
@@ -71,9 +76,26 @@ test('a job that died is found, edited and replayed on the page', { skip: noBrow
   await page.getByRole('button', { name: 'Replay with these data' }).click();
   await page.getByText(/runs again/).waitFor();
   await waitForDead(0);
+  // It worked, and nothing is kept of it: that is no failure.
+  await page.getByText('This job has ended').waitFor();
+  assert.equal(await page.locator('.notice.bad, .notice.warn').count(), 0);
   assert.equal(await page.evaluate('window.hacked'), undefined);
   await page.context().close();
 });
+
+test(
+  'of a job that is done, the page shows the result and makes up no payload',
+  { skip: noBrowser },
+  async () => {
+    const job = { id: 'kept', data: { mended: true }, keepResultMs: 600_000 };
+    await ask('POST', '/v1/queues/broken/jobs', job);
+    const page = await open('/jobs/broken/kept');
+    await page.getByRole('region', { name: 'Result' }).getByText('fine').waitFor();
+    await page.getByRole('region', { name: 'Payload' }).getByText('was not kept').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Edit and replay' }).count(), 0);
+    await page.context().close();
+  },
+);
 
 test(
   'dead letters are discarded as an operation that the page follows to its end',
@@ -120,6 +142,21 @@ test(
     await page.context().close();
   },
 );
+
+test('a picture is shown, and one that is none is not', { skip: noBrowser }, async () => {
+  const page = await open('/uploads');
+  await page.getByRole('button', { name: 'Choose files' }).waitFor();
+  const file = (name: string, buffer: Buffer) => ({ name, mimeType: 'image/png', buffer });
+  const files = [file('dot.png', dot), file('torn.png', dot.subarray(0, 20))];
+  await page.getByLabel('Files to send').setInputFiles(files);
+  await page.getByText('done', { exact: true }).nth(1).waitFor();
+  await page.goto(`${server.url}/files`);
+  await page.getByRole('link', { name: 'dot.png' }).click();
+  await pictureShown(page, 'dot.png');
+  await page.getByRole('link', { name: 'torn.png' }).click();
+  await page.getByText('It cannot be shown here.').waitFor();
+  await page.context().close();
+});
 
 test('a server that restarts is found again by a page that stayed open', { skip: noBrowser }, async () => {
   const page = await open('/');
@@ -256,16 +293,24 @@ test(
   'files of another tenant are shown and downloaded by a key of the installation',
   { skip: noBrowser },
   async () => {
-    const send = (method: string, path: string, key: string, body: string): Promise<Response> =>
+    const send = (
+      method: string,
+      path: string,
+      key: string,
+      body: string | Blob,
+      type = 'application/json',
+    ): Promise<Response> =>
       fetch(server.url + path, {
         method,
-        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': type },
         body,
       });
     const draft = JSON.stringify({ name: 'acme', role: 'operator', tenant: 'acme' });
     const made = (await (await send('POST', '/v1/keys', adminKey, draft)).json()) as { key: string };
     const sent = await send('PUT', '/v1/files/main/acme.json', made.key, '"of acme"');
     assert.ok(sent.ok, await sent.text());
+    const picture = await send('PUT', '/v1/files/main/acme.png', made.key, new Blob([dot]), 'image/png');
+    assert.ok(picture.ok, await picture.text());
     const page = await open('/files');
     await signIn(page, adminKey);
     await page.getByLabel('Tenant', { exact: true }).fill('acme');
@@ -277,9 +322,18 @@ test(
     await row.getByRole('button', { name: 'Download acme.json' }).click();
     const file = await (await download).path();
     assert.equal(readFileSync(file, 'utf8'), '"of acme"');
+    await page.getByRole('link', { name: 'acme.png' }).click();
+    await pictureShown(page, 'acme.png');
     await page.context().close();
   },
 );
+
+async function pictureShown(page: Page, name: string): Promise<void> {
+  const picture = page.getByRole('img', { name });
+  await waitUntil(`${name} is drawn`, () =>
+    picture.evaluate((image) => 'naturalWidth' in image && image.naturalWidth === 1),
+  );
+}
 
 async function makeKey(page: Page, name: string, role: string): Promise<string> {
   await page.getByRole('button', { name: 'New key' }).click();

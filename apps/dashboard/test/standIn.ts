@@ -128,7 +128,11 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
   if (kind === 'schedules') return [200, page(scene === 'empty' ? [] : schedules(nowMs))];
   if (kind === 'retries') return [200, page(scene === 'empty' ? [] : retries(nowMs))];
   if (kind === 'dead') return [200, groupsOf(scene, nowMs)];
-  if (kind === 'operations') return [200, page(scene === 'empty' ? [] : operations(nowMs))];
+  if (kind === 'operations') {
+    const wanted = address.searchParams.get('state')?.split(',');
+    const all = scene === 'empty' ? [] : operations(nowMs);
+    return [200, page(all.filter(({ state }) => wanted === undefined || wanted.includes(state)))];
+  }
   if (kind === 'redis' && name === 'series') return [200, seriesOf(scene, nowMs, 1)];
   if (kind === 'redis') return [200, { redis: overviewOf(scene, nowMs).redis }];
   if (kind === 'uploads') return [200, page(uploadsOf(scene))];
@@ -240,7 +244,7 @@ function retries(nowMs: number): object[] {
   }));
 }
 
-function operations(nowMs: number): object[] {
+function operations(nowMs: number): { state: string; [field: string]: unknown }[] {
   return [
     {
       id: 'o1',
@@ -367,7 +371,11 @@ function trace(id: string, nowMs: number): object {
         ...{ createdAt: new Date(nowMs - 90_000).toISOString(), endedAt: new Date(nowMs).toISOString() },
       },
     },
-    jobs: [{ queue: 'document', id: 'j1', state: 'done', result: { text: hostile } }],
+    jobs: [
+      { queue: 'document', id: 'j1', state: 'done', result: { text: hostile } },
+      { queue: 'audio', id: 'j2', state: 'dead', progress: 40, error: hostile },
+      { queue: 'video', id: 'j3', state: 'dead', progress: { page: hostile } },
+    ],
     bounds: { events: { scanned: 812, complete: true }, jobs: { scanned: 5_000, complete: false } },
   };
 }

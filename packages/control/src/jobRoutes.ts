@@ -1,12 +1,12 @@
 // Jobs: search, look into one, add, retry, cancel, replay with other data.
 import { accessErrors, ownerOf, type Principal } from '@sluice/access';
 import type { JobDetail } from '@sluice/inspect';
-import type { AddOptions, JobState } from '@sluice/queue';
+import type { AddOptions } from '@sluice/queue';
 import { restErrors, type JsonSchema, type Route } from '@sluice/rest';
 import { controlErrors } from './errors.js';
 import { isOwn, ownJob, ownLabels } from './owner.js';
 import type { ControlParts } from './parts.js';
-import { given, pageOf, paging } from './query.js';
+import { given, pageOf, paging, someOf } from './query.js';
 import { leaveToInstallation, refuseReserved } from './reserved.js';
 import { pageView } from './view.js';
 
@@ -15,7 +15,7 @@ const longestOption = 256;
 const text: JsonSchema = { type: 'string', minLength: 1, maxLength: longestOption };
 const duration: JsonSchema = { type: 'integer', minimum: 0 };
 
-/** A job as it is answered: its data as JSON, or in base64. */
+/** A job as it is answered: its data as JSON, or in base64; neither once it has ended, because nobody keeps them. */
 export interface JobReply extends Omit<JobDetail, 'data' | 'payload'>, DataView {}
 
 interface DataView {
@@ -63,7 +63,7 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
         const labels = { ...ownLabels(principal).labels, ...given({ owner }) };
         const page = await inspect.jobs(params['queue']!, {
           ...pageOf(query),
-          ...given({ id, error, fingerprint, states: statesOf(query['state']) }),
+          ...given({ id, error, fingerprint, states: someOf(query, 'state', states) }),
           ...(field !== undefined && { field: { path: field, equals: equals! } }),
           ...(Object.keys(labels).length > 0 && { labels }),
         });
@@ -88,7 +88,7 @@ export function jobRoutes({ inspect }: ControlParts): Route[] {
       needs: 'viewer',
       of: 'tenant',
       summary: 'Everything about one job: payload, attempts, timeline, logs, stack, progress, result, chain.',
-      answers: '200 and the job',
+      answers: '200 and the job; without `data` once it has ended, with `base64` instead where it is no JSON',
       handle: async ({ params, principal }): Promise<JobReply> => {
         const { queue, id } = params as { queue: string; id: string };
         const job = await inspect.job(queue, id);
@@ -253,17 +253,10 @@ function apart({ installation, tenant }: Principal, options: AddOptions): AddOpt
   };
 }
 
-function statesOf(list: string | undefined): JobState[] | undefined {
-  if (list === undefined) return undefined;
-  return list.split(',').map((word) => {
-    const state = states.find((known) => known === word.trim());
-    if (!state) throw restErrors.REQUEST_INVALID({ reason: `a state is one of ${states.join(', ')}` });
-    return state;
-  });
-}
-
-/** Bytes are no JSON: they go as base64, and say so. */
+/** Bytes are no JSON, and what cannot be decoded is shown as the bytes that it is: they go as base64, and say so. */
 function dataView(data: unknown, payload: Buffer | undefined): DataView {
-  if (data instanceof Uint8Array) return { base64: Buffer.from(data).toString('base64') };
-  return { data: data ?? null, ...(payload && { bytes: payload.length }) };
+  if (!payload) return {};
+  const isJson = !(data instanceof Uint8Array) && (data !== undefined || payload.length === 0);
+  const shown = isJson ? { data: data ?? null } : { base64: payload.toString('base64') };
+  return { ...shown, bytes: payload.length };
 }

@@ -1,10 +1,10 @@
 // Work that goes on after its request: what was started, how far it is, cancel.
 import type { Principal } from '@sluice/access';
-import type { Operation } from '@sluice/operations';
+import { operationStates, type Operation } from '@sluice/operations';
 import type { Route } from '@sluice/rest';
 import { controlErrors } from './errors.js';
 import type { ControlParts } from './parts.js';
-import { pageOf, paging } from './query.js';
+import { given, pageOf, paging, someOf } from './query.js';
 import { pageView } from './view.js';
 
 export function operationRoutes({ operations }: ControlParts): Route[] {
@@ -16,9 +16,16 @@ export function operationRoutes({ operations }: ControlParts): Route[] {
       of: 'tenant',
       summary: 'Operations, the newest first.',
       answers: '200 {items, next}',
-      query: paging,
-      handle: async ({ query, principal }) =>
-        pageView(await operations.list({ ...pageOf(query), ...scopeOf(principal) })),
+      query: {
+        state: { type: 'string', description: `Some of ${operationStates.join(', ')}, with commas.` },
+        ...paging,
+      },
+      handle: async ({ query, principal }) => {
+        const states = someOf(query, 'state', operationStates);
+        return pageView(
+          await operations.list({ ...pageOf(query), ...given({ states }), ...scopeOf(principal) }),
+        );
+      },
     },
     {
       method: 'GET',

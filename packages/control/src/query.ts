@@ -26,6 +26,19 @@ export function wholeNumber(query: Query, name: string, least: number, most: num
   throw restErrors.REQUEST_INVALID({ reason: `${name} must be a whole number from ${least} to ${most}` });
 }
 
+/** Some of the words that there are, with commas between them. */
+export function someOf<Word extends string>(
+  query: Query,
+  name: string,
+  known: readonly Word[],
+): Word[] | undefined {
+  return query[name]?.split(',').map((text) => {
+    const word = known.find((one) => one === text.trim());
+    if (!word) throw restErrors.REQUEST_INVALID({ reason: `a ${name} is one of ${known.join(', ')}` });
+    return word;
+  });
+}
+
 export const moment: JsonSchema = {
   type: 'string',
   description: 'A time: ISO 8601, or milliseconds since 1970.',

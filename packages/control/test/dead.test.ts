@@ -98,6 +98,10 @@ test('a dry run says how many and moves nothing; a replay runs in the background
     body.items.map((one: Loose) => one.kind),
     ['dead.discard', 'dead.replay'],
   );
+  const atWork = await room.call('GET', '/v1/operations?state=waiting,running');
+  assert.deepEqual(atWork.body.items, []);
+  const over = await room.call('GET', '/v1/operations?state=done&limit=1');
+  assert.deepEqual([over.body.items[0].id, over.body.items.length], [rest.body.id, 1]);
 });
 
 test('an operation that is paced can be cancelled; what it has moved stays moved', async (t) => {

@@ -55,6 +55,7 @@ test('an unknown queue is 404, a wrong question 400 with what is wrong, and noth
     ['GET', '/v1/trace/none', undefined, 404, /none/],
     ['GET', '/v1/cache/none/explain?key=1', undefined, 404, /none/],
     ['GET', '/v1/operations/none', undefined, 404, /none/],
+    ['GET', '/v1/operations?state=lost', undefined, 400, /state/],
     ['GET', '/v1/events?after=x', undefined, 400, /cursor/],
     ['GET', '/v1/live?topics=everything', undefined, 400, /topics/],
   ];
@@ -112,6 +113,31 @@ test('jobs are added, found by state, field and owner, looked into, retried and 
   const late = await mail.add({ user: { id: 20 } }, { delayMs: 3_600_000 });
   const cancelled = await room.call('POST', `/v1/queues/mail/jobs/${late.id}/cancel`);
   assert.equal(cancelled.body.was, 'delayed');
+});
+
+test('a payload is answered as JSON, as base64 if it is none, and not at all once the job has ended', async (t) => {
+  const room = await openRoom(t);
+  const mail = room.queue('mail');
+  const options = { delayMs: 3_600_000, keepResultMs: 60_000 };
+  const read = async (id: string): Promise<Loose> =>
+    (await room.call('GET', `/v1/queues/mail/jobs/${id}`)).body;
+  const shown = ({ data, base64, bytes }: Loose): unknown => ({ data, base64, bytes });
+  const json = await mail.add(null, options);
+  assert.deepEqual(shown(await read(json.id)), { data: null, base64: undefined, bytes: 4 });
+  const none = await mail.add(undefined, options);
+  assert.deepEqual(shown(await read(none.id)), { data: null, base64: undefined, bytes: 0 });
+  const binary = await mail.add(Uint8Array.of(0, 255), options);
+  assert.deepEqual(shown(await read(binary.id)), { data: undefined, base64: 'AP8=', bytes: 2 });
+  mail.work(() => 'fine');
+  await room.call('POST', `/v1/queues/mail/jobs/${json.id}/retry`);
+  const done = await until('it is done', async () => {
+    const job = await read(json.id);
+    return job.state === 'done' && job;
+  });
+  assert.deepEqual(
+    [done.result, shown(done)],
+    ['fine', { data: undefined, base64: undefined, bytes: undefined }],
+  );
 });
 
 test('jobs that wait for their next attempt are listed by due time, with the error, and can be hurried', async (t) => {

@@ -10,7 +10,9 @@ export const keepMs = 30 * 24 * 3_600_000;
 /** Operations that are listed. */
 export const mostListed = 1_000;
 
-export type OperationState = 'waiting' | 'running' | 'done' | 'cancelled' | 'failed';
+export const operationStates = ['waiting', 'running', 'done', 'cancelled', 'failed'] as const;
+export type OperationState = (typeof operationStates)[number];
+export const overStates: readonly OperationState[] = ['done', 'cancelled', 'failed'];
 
 export interface Progress {
   /** Letters moved so far, each counted once. */
@@ -65,6 +67,13 @@ export class Book {
     const fields = new Map<string, string>();
     for (let i = 0; i < reply.length; i += 2) fields.set(String(reply[i]), String(reply[i + 1]));
     return toOperation(id, fields);
+  }
+
+  /** What the records call their states. A record may name thousands of letters: who looks for a state need not read them all. */
+  async states(ids: readonly string[]): Promise<(OperationState | null)[]> {
+    const read = (id: string): Promise<unknown> => this.#link.call('HGET', [this.#keys(id).record, 'state']);
+    const states = (await Promise.all(ids.map(read))) as (Buffer | null)[];
+    return states.map((state) => state && (state.toString() as OperationState));
   }
 
   /** The latest first, from a place on. */

@@ -10,8 +10,8 @@ import { RedisLink } from '@sluice/redis';
 import type { RedisTarget } from '@sluice/redis';
 import { silentLogger } from '@sluice/base';
 import type { Logger } from '@sluice/base';
-import { Book, keepMs, mostListed } from './book.js';
-import type { Operation } from './book.js';
+import { Book, keepMs, mostListed, operationStates, overStates } from './book.js';
+import type { Operation, OperationState } from './book.js';
 import { operationErrors } from './errors.js';
 import { defaultPrefix } from './keys.js';
 import { checkRequest, letterChoice } from './request.js';
@@ -55,6 +55,12 @@ export interface OperationPreview {
 /** Restricts what is seen to the operations of one tenant. */
 export interface Scope {
   tenant?: string;
+}
+
+export interface ListOptions extends Scope {
+  states?: readonly OperationState[];
+  limit?: number;
+  cursor?: string;
 }
 
 export class Operations {
@@ -115,9 +121,9 @@ export class Operations {
     return { ...operation, progress };
   }
 
-  /** The latest operations, up to a thousand in all. */
-  async list(options: Scope & { limit?: number; cursor?: string } = {}): Promise<OperationPage> {
-    const { limit = defaultLimit, cursor = '0' } = options;
+  /** The latest operations, up to a thousand in all; with `states`, those of them that are in one of these. */
+  async list(options: ListOptions = {}): Promise<OperationPage> {
+    const { limit = defaultLimit, cursor = '0', states = operationStates } = options;
     const isRight = Number.isSafeInteger(limit) && limit >= 1 && limit <= mostListed;
     const allowed = `a whole number from 1 to ${mostListed}`;
     if (!isRight) throw operationErrors.OPERATION_INVALID({ field: 'limit', value: limit, allowed });
@@ -129,10 +135,15 @@ export class Operations {
     const items: Operation[] = [];
     for (let at = Number(cursor); ;) {
       const ids = await this.#book.ids(at, limit);
-      for (const id of ids) {
+      // What its record calls over is over; what it calls running may have failed since.
+      const isOther = (state: OperationState | null): boolean =>
+        state !== null && overStates.includes(state) && !states.includes(state);
+      const others = options.states ? (await this.#book.states(ids)).map(isOther) : [];
+      for (const [i, id] of ids.entries()) {
         at++;
-        const operation = await this.#book.read(id);
-        if (operation && isWithin(options, operation)) items.push(await this.#withFate(operation));
+        const read = others[i] ? null : await this.#book.read(id);
+        const operation = read && isWithin(options, read) ? await this.#withFate(read) : null;
+        if (operation && states.includes(operation.state)) items.push(operation);
         if (items.length === limit) return { items, cursor: String(at) };
       }
       if (ids.length < limit) return { items, cursor: null };
@@ -201,7 +212,7 @@ function isWithin({ tenant }: Scope, operation: Operation): boolean {
 }
 
 function isEnded(operation: Operation | null): boolean {
-  return operation === null || ['done', 'cancelled', 'failed'].includes(operation.state);
+  return operation === null || overStates.includes(operation.state);
 }
 
 function isIdle(state: JobState | undefined): boolean {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isSluiceError } from '@sluice/base';
 import { listQueues, Queue } from '@sluice/queue';
-import type { OperationRequest } from '../src/index.js';
+import type { OperationRequest, OperationState } from '../src/index.js';
 import { eventually, useRedis } from './setup.js';
 
 const bed = useRedis();
@@ -106,6 +106,9 @@ test('an operation whose queue is gone fails, says why, and goes on when resumed
   await worker.stop();
   assert.match((await operations.get(id))!.error!.message, /no queue "mail"/);
   assert.equal((await operations.list()).items[0]!.state, 'failed');
+  // Its record says that it runs; its job knows better.
+  assert.equal((await operations.list({ states: ['failed'] })).items[0]?.id, id);
+  assert.deepEqual((await operations.list({ states: ['waiting', 'running'] })).items, []);
   assert.equal(await operations.resume(id), true);
   operations.work();
   await eventually(async () => (await operations.get(id))?.state === 'done');
@@ -127,6 +130,33 @@ test('operations are listed, the latest first, page by page', async (t) => {
     cursor = page.cursor;
   }
   assert.deepEqual(seen, ids);
+});
+
+test('operations are listed by their states, page by page', async (t) => {
+  const { operations, queue } = await bed.scene(t, 4);
+  const start = (choice: OperationRequest['choice']) =>
+    operations.start({ kind: 'dead.replay', queue: 'mail', choice });
+  const idsIn = async (...states: OperationState[]) => {
+    const { items } = await operations.list({ states, limit: 2 });
+    return items.map(({ id }) => id);
+  };
+  await queue.pause();
+  const worker = operations.work();
+  const done: string[] = [];
+  for (let n = 0; n < 3; n++) {
+    done.unshift(await start({ ids: [`job${n}`] }));
+    await eventually(async () => (await operations.get(done[0]!))?.state === 'done');
+  }
+  await worker.stop();
+  const waiting = await start({ ids: ['job3'] });
+  const stopped = await start({ ids: ['job3'] });
+  await operations.cancel(stopped);
+  assert.deepEqual(await idsIn('waiting', 'running'), [waiting]);
+  assert.deepEqual(await idsIn('done'), done.slice(0, 2));
+  assert.deepEqual(await idsIn('cancelled', 'done'), [stopped, done[0]]);
+  const first = await operations.list({ states: ['done'], limit: 2 });
+  const rest = await operations.list({ states: ['done'], limit: 2, cursor: first.cursor! });
+  assert.deepEqual([rest.items.map(({ id }) => id), rest.cursor], [[done[2]], null]);
 });
 
 test('what cannot be asked for is refused with the name of the field, and starts nothing', async (t) => {

@@ -94,6 +94,7 @@ export interface JobDetail {
   queue: string;
   id: string;
   state: JobState;
+  /** Absent where none was kept: once the job has ended. */
   data?: unknown;
   /** Instead of data, when it is binary. */
   base64?: string;
@@ -195,7 +196,8 @@ export interface Trace {
   id: string;
   kind: 'upload' | 'node' | 'event' | 'job';
   upload: {
-    live: Record<string, unknown> | null;
+    /** While it is under way. */
+    live: Omit<UploadRow, 'tenant' | 'owner'> | null;
     record: {
       id: string;
       nodeId: string;
@@ -215,6 +217,7 @@ export interface Trace {
     state: JobState;
     createdMs?: number;
     attempt?: number;
+    progress?: unknown;
     result?: unknown;
     error?: string;
   }[];

@@ -3,8 +3,8 @@ import { get } from '../data/api.js';
 import type { AuditRow, Page } from '../data/shapes.js';
 import { Field } from '../parts/field.js';
 import { brief } from '../parts/json.js';
-import { Empty, Failure, Waiting } from '../parts/notice.js';
-import { More, usePages } from '../parts/pager.js';
+import { Empty } from '../parts/notice.js';
+import { Listing, usePages } from '../parts/pager.js';
 import { Mark, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { At } from '../parts/time.js';
@@ -20,7 +20,7 @@ export default function AuditPage() {
     (after, abort) =>
       get<Page<AuditRow>>('/v1/audit', {
         query: { action, actor, limit: 50, after },
-        ...(abort && { signal: abort }),
+        signal: abort,
       }),
     everyMs,
   );
@@ -42,27 +42,27 @@ export default function AuditPage() {
           settle={(text) => filter({ actor: text })}
         />
       </form>
-      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
-      <Panel
-        title="Changes"
-        flush
-        foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="change" /> : undefined}
-      >
-        {pages.items === undefined ? (
-          pages.error === undefined && <Waiting />
-        ) : pages.items.length === 0 ? (
-          <Empty title="Nobody has changed anything">
-            Pauses, replays, keys, drives: everything that somebody changes is written down here before it
-            happens.
-          </Empty>
-        ) : (
-          <Table
-            label="Changes"
-            rows={pages.items}
-            keyOf={(row) => row.id ?? `${row.at} ${row.requestId ?? ''}`}
-            columns={columns}
-          />
-        )}
+      <Panel title="Changes" flush>
+        <Listing
+          pages={pages}
+          one="change"
+          isFiltered={action !== '' || actor !== ''}
+          none={
+            <Empty title="Nobody has changed anything">
+              Pauses, replays, keys, drives: everything that somebody changes is written down here before it
+              happens.
+            </Empty>
+          }
+        >
+          {(rows) => (
+            <Table
+              label="Changes"
+              rows={rows}
+              keyOf={(row) => row.id ?? `${row.at} ${row.requestId ?? ''}`}
+              columns={columns}
+            />
+          )}
+        </Listing>
       </Panel>
     </PageFrame>
   );

@@ -9,7 +9,7 @@ import { BulkMove } from '../parts/bulkMove.js';
 import { Field } from '../parts/field.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
 import { Operations } from '../parts/operations.js';
-import { More, usePages } from '../parts/pager.js';
+import { Listing, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
 import { Spark } from '../parts/spark.js';
@@ -75,7 +75,8 @@ export default function DeadPage() {
         title="Causes"
         flush
         foot={
-          groups.data?.complete === false && (
+          groups.data?.complete === false &&
+          groups.data.items.length > 0 && (
             <>
               <span>The {number(groups.data.items.length)} most frequent causes; there are more.</span>
               {most < mostCauses ? (
@@ -91,8 +92,13 @@ export default function DeadPage() {
       >
         {groups.data === undefined ? (
           groups.error === undefined && <Waiting />
+        ) : groups.data.items.length === 0 && !groups.data.complete ? (
+          <Empty title="No cause so far">
+            Not all letters were looked at.{' '}
+            {queue === '' ? 'Choose a queue to look through its own.' : 'Look through them below.'}
+          </Empty>
         ) : groups.data.items.length === 0 ? (
-          <Empty title="Nothing has died">
+          <Empty title={queue === '' ? 'Nothing has died' : `Nothing has died in ${queue}`}>
             A job whose attempts are used up is kept here with its payload, its attempts and its stack, until
             somebody replays or discards it.
           </Empty>
@@ -178,7 +184,7 @@ function Letters(props: {
     (cursor, abort) =>
       get<Page<DeadLetter>>(`${at('v1', 'queues', queue)}/dead`, {
         query: { fingerprint, text, limit: 50, cursor },
-        ...(abort && { signal: abort }),
+        signal: abort,
       }),
     lettersEveryMs,
   );
@@ -196,6 +202,8 @@ function Letters(props: {
       ? 'all'
       : { ...(fingerprint && { fingerprint }), ...(text && { text }) };
   const isSome = chosen.size > 0;
+  // Where none was found so far there may be some all the same: whoever replays or exports them looks at all.
+  const isNone = pages.items?.length === 0 && pages.next === null;
   const choice: Choice = isSome ? { ids: [...chosen] } : matching;
   const what = isSome
     ? plural(chosen.size, 'chosen letter')
@@ -213,7 +221,7 @@ function Letters(props: {
       note={isSome ? `${chosen.size} chosen` : undefined}
       flush
       actions={
-        pages.items?.length !== 0 && (
+        !isNone && (
           <>
             <a class="button small" href={exportAddress(props)} download data-leave>
               Export
@@ -227,52 +235,53 @@ function Letters(props: {
           </>
         )
       }
-      foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="letter" /> : undefined}
     >
-      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
-      {pages.items === undefined ? (
-        pages.error === undefined && <Waiting />
-      ) : pages.items.length === 0 ? (
-        <Empty title={pages.next === null ? 'No letter matches' : 'None matches so far; look further'} />
-      ) : (
-        <Table
-          label={`Dead letters of ${queue}`}
-          rows={pages.items}
-          keyOf={({ id }) => id}
-          isChosen={({ id }) => chosen.has(id)}
-          columns={[
-            {
-              title: 'Choose',
-              quiet: true,
-              tight: true,
-              cell: ({ id }) => (
-                <input
-                  type="checkbox"
-                  aria-label={`Choose ${id}`}
-                  checked={chosen.has(id)}
-                  onChange={() => toggle(id)}
-                />
-              ),
-            },
-            {
-              title: 'Job',
-              name: true,
-              cell: ({ id }) => (
-                <a class="mono" title={id} href={to('jobs', queue, id)}>
-                  {id}
-                </a>
-              ),
-            },
-            {
-              title: 'Error',
-              cut: true,
-              cell: ({ error }) => <Cut text={`${error.name}: ${error.message}`} />,
-            },
-            { title: 'Attempts', number: true, cell: ({ attemptCount }) => number(attemptCount) },
-            { title: 'Died', number: true, cell: ({ lastFailureMs }) => <Ago at={lastFailureMs} /> },
-          ]}
-        />
-      )}
+      <Listing
+        pages={pages}
+        one="letter"
+        none={<Empty title="There is no letter" />}
+        isFiltered={matching !== 'all'}
+      >
+        {(rows) => (
+          <Table
+            label={`Dead letters of ${queue}`}
+            rows={rows}
+            keyOf={({ id }) => id}
+            isChosen={({ id }) => chosen.has(id)}
+            columns={[
+              {
+                title: 'Choose',
+                quiet: true,
+                tight: true,
+                cell: ({ id }) => (
+                  <input
+                    type="checkbox"
+                    aria-label={`Choose ${id}`}
+                    checked={chosen.has(id)}
+                    onChange={() => toggle(id)}
+                  />
+                ),
+              },
+              {
+                title: 'Job',
+                name: true,
+                cell: ({ id }) => (
+                  <a class="mono" title={id} href={to('jobs', queue, id)}>
+                    {id}
+                  </a>
+                ),
+              },
+              {
+                title: 'Error',
+                cut: true,
+                cell: ({ error }) => <Cut text={`${error.name}: ${error.message}`} />,
+              },
+              { title: 'Attempts', number: true, cell: ({ attemptCount }) => number(attemptCount) },
+              { title: 'Died', number: true, cell: ({ lastFailureMs }) => <Ago at={lastFailureMs} /> },
+            ]}
+          />
+        )}
+      </Listing>
     </Panel>
   );
 }

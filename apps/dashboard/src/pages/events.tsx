@@ -8,8 +8,8 @@ import type { EventRow, Page } from '../data/shapes.js';
 import { byAge, isOfTopic, newestFirst } from '../eventOrder.js';
 import { Field } from '../parts/field.js';
 import { brief } from '../parts/json.js';
-import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
-import { More, usePages } from '../parts/pager.js';
+import { Empty, Notice } from '../parts/notice.js';
+import { Listing, usePages } from '../parts/pager.js';
 import { Figures, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { tenantIn } from '../parts/tenantField.js';
@@ -30,7 +30,7 @@ export default function EventsPage() {
     if (cursor === undefined) listedUpTo.current = live.value[0]?.cursor ?? eventsLostUpTo.value ?? '';
     return get<Page<EventRow>>('/v1/events', {
       query: { topic, limit: 50, cursor },
-      ...(abort && { signal: abort }),
+      signal: abort,
     });
   });
   // More came than the stream keeps or sends: between the list and the stream there is a hole, and the list is asked for again. Not while
@@ -69,7 +69,6 @@ export default function EventsPage() {
           settle={(text) => filter({ topic: text })}
         />
       </form>
-      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
       {hasHole && pages.isFurther && (
         <Notice
           tone="warn"
@@ -82,21 +81,20 @@ export default function EventsPage() {
           More events came than this list could take; some between these are missing.
         </Notice>
       )}
-      <Panel
-        title="Published"
-        note="the newest first"
-        flush
-        foot={rows && rows.length > 0 ? <More pages={pages} one="event" all={rows.length} /> : undefined}
-      >
-        {rows === undefined ? (
-          pages.error === undefined && <Waiting />
-        ) : rows.length === 0 ? (
-          <Empty title="Nothing has happened yet" command={sendFile()}>
-            Every file that arrives, moves or goes is told here. This uploads one:
-          </Empty>
-        ) : (
-          <Table label="Events" rows={rows} keyOf={({ cursor }) => cursor} columns={columns} />
-        )}
+      <Panel title="Published" note="the newest first" flush>
+        <Listing
+          pages={pages}
+          rows={rows}
+          one="event"
+          isFiltered={topic !== ''}
+          none={
+            <Empty title="Nothing has happened yet" command={sendFile()}>
+              Every file that arrives, moves or goes is told here. This uploads one:
+            </Empty>
+          }
+        >
+          {(all) => <Table label="Events" rows={all} keyOf={({ cursor }) => cursor} columns={columns} />}
+        </Listing>
       </Panel>
     </PageFrame>
   );

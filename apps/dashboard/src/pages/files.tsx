@@ -1,4 +1,4 @@
-// Drives and what is in them: folder by folder, with preview and download.
+// Drives and what is in them: folder by folder, live, with preview and download.
 import { useState } from 'preact/hooks';
 import { makeDrive, sendFile } from '../commands.js';
 import { at, call, get, may, mayChooseTenant, tenantHeader } from '../data/api.js';
@@ -9,7 +9,7 @@ import { Action } from '../parts/action.js';
 import { Field } from '../parts/field.js';
 import { Text } from '../parts/json.js';
 import { Copy, Empty, Failure, Waiting } from '../parts/notice.js';
-import { More, usePages } from '../parts/pager.js';
+import { Listing, usePages } from '../parts/pager.js';
 import { Facts, PageFrame, Panel } from '../parts/panel.js';
 import { FileState } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
@@ -18,18 +18,21 @@ import { Ago, At } from '../parts/time.js';
 import { filter, query, to } from '../place.js';
 import { bytes, number } from '../format.js';
 
+const everyMs = 5_000;
 const previewBytes = 64 * 1_024;
 const linkSeconds = 300;
 const fewDrives = 12;
 
 export default function FilesPage() {
   const tenant = chosenTenant();
-  const drives = useAnswer(`drives ${tenant}`, (abort) => drivesOf(tenant, abort));
+  const drives = useAnswer(`drives ${tenant}`, (abort) => drivesOf(tenant, abort), everyMs);
   const drive = query.value.get('drive') ?? drives.data?.items[0]?.name ?? '';
   const folder = query.value.get('folder') ?? '';
   const file = query.value.get('file') ?? '';
-  const parent = useAnswer(folder === '' ? null : `node ${tenant} ${folder}`, (abort) =>
-    get<FileNode>(at('v1', 'nodes', folder), { signal: abort, tenant }),
+  const parent = useAnswer(
+    folder === '' ? null : `node ${tenant} ${folder}`,
+    (abort) => get<FileNode>(at('v1', 'nodes', folder), { signal: abort, tenant }),
+    everyMs,
   );
   const pages = usePages<FileNode>(
     drive === '' ? null : `nodes ${tenant} ${drive} ${folder}`,
@@ -37,10 +40,11 @@ export default function FilesPage() {
       const { nodes, next } = await get<{ nodes: FileNode[]; next: string | null }>('/v1/nodes', {
         query: { drive, parent: folder, after },
         tenant,
-        ...(abort && { signal: abort }),
+        signal: abort,
       });
       return { items: nodes, next };
     },
+    everyMs,
   );
   return (
     <PageFrame
@@ -67,7 +71,6 @@ export default function FilesPage() {
       {drives.data && drives.data.items.length > 1 && (
         <Drives tenant={tenant} drive={drive} known={drives.data} />
       )}
-      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
       <div class="columns">
         <div class={file === '' ? 'full' : 'two-thirds'}>
           <Panel
@@ -83,30 +86,34 @@ export default function FilesPage() {
                 </a>
               )
             }
-            foot={
-              pages.items && pages.items.length > 0 ? (
-                <More pages={pages} one="entry" many="entries" />
-              ) : undefined
-            }
           >
             {drives.data?.items.length === 0 ? (
               <Empty title="There is no drive" command={makeDrive()}>
                 Files are kept on drives. This makes one:
               </Empty>
-            ) : pages.items === undefined ? (
-              pages.error === undefined && <Waiting />
-            ) : pages.items.length === 0 ? (
-              <Empty title="Nothing is here" command={sendFile(drive)}>
-                Send a file from the page of uploads, or from a terminal:
-              </Empty>
+            ) : drive === '' && drives.error !== undefined ? (
+              <Empty title="Not read" />
             ) : (
-              <Table
-                label={`Entries of ${drive}`}
-                rows={pages.items}
-                keyOf={({ id }) => id}
-                isChosen={({ id }) => id === file}
-                columns={columnsFor({ tenant, drive, folder, file }, pages.again)}
-              />
+              <Listing
+                pages={pages}
+                one="entry"
+                many="entries"
+                none={
+                  <Empty title="Nothing is here" command={sendFile(drive)}>
+                    Send a file from the page of uploads, or from a terminal:
+                  </Empty>
+                }
+              >
+                {(rows) => (
+                  <Table
+                    label={`Entries of ${drive}`}
+                    rows={rows}
+                    keyOf={({ id }) => id}
+                    isChosen={({ id }) => id === file}
+                    columns={columnsFor({ tenant, drive, folder, file }, pages.again)}
+                  />
+                )}
+              </Listing>
             )}
           </Panel>
         </div>
@@ -219,7 +226,11 @@ function FilePanel({ id, tenant }: { id: string; tenant: string }) {
     data: node,
     error,
     again,
-  } = useAnswer(`file ${id}`, (abort) => get<FileNode>(at('v1', 'nodes', id), { signal: abort, tenant }));
+  } = useAnswer(
+    `file ${id}`,
+    (abort) => get<FileNode>(at('v1', 'nodes', id), { signal: abort, tenant }),
+    everyMs,
+  );
   return (
     <Panel
       title={node?.name ?? 'File'}
@@ -237,7 +248,8 @@ function FilePanel({ id, tenant }: { id: string; tenant: string }) {
       {error !== undefined && <Failure error={error} again={again} />}
       {node && (
         <div class="stack">
-          <Preview node={node} tenant={tenant} />
+          {/* Other bytes are another file to look at. */}
+          <Preview key={node.sha256 ?? node.updatedAt} node={node} tenant={tenant} />
           <Facts
             items={[
               ['Path', node.path],

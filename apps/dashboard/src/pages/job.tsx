@@ -1,5 +1,4 @@
 // One job: payload, what happened to it when, logs, stack, result, the chain it belongs to; retry, cancel, edit and replay.
-import { useState } from 'preact/hooks';
 import { cancelJob, replayJob, retryJob } from '../data/actions.js';
 import { ApiError, at, get, may } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
@@ -7,15 +6,17 @@ import { overview } from '../data/live.js';
 import type { JobDetail } from '../data/shapes.js';
 import type { PageProps } from '../pages.js';
 import { Action } from '../parts/action.js';
+import { openDialog } from '../parts/dialog.js';
 import { EditAndReplay } from '../parts/editAndReplay.js';
 import { Json, Text } from '../parts/json.js';
-import { Copy, Empty, Failure, Waiting } from '../parts/notice.js';
-import { Facts, Meter, PageFrame, Panel } from '../parts/panel.js';
+import { Copy, Empty, Failure, Notice, Waiting } from '../parts/notice.js';
+import { Facts, PageFrame, Panel } from '../parts/panel.js';
+import { Progress } from '../parts/progress.js';
 import { StateMark } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Ago, At, Until } from '../parts/time.js';
 import { go, to } from '../place.js';
-import { bytes, percent } from '../format.js';
+import { bytes } from '../format.js';
 
 const everyMs = 3_000;
 
@@ -27,6 +28,7 @@ export default function JobPage({ params }: PageProps) {
     everyMs,
   );
   const job = asked.data;
+  const isForgotten = isNotFound(asked.error);
   return (
     <PageFrame
       title={id}
@@ -35,19 +37,29 @@ export default function JobPage({ params }: PageProps) {
           <a href={to('jobs', { queue })}>Jobs</a> / <a href={to('queues', queue)}>{queue}</a>
         </>
       }
-      lead={job && <StateMark state={job.state} />}
-      actions={job && <Actions job={job} onDone={asked.again} />}
+      lead={job && !isForgotten && <StateMark state={job.state} />}
+      actions={job && !isForgotten && <Actions job={job} onDone={asked.again} />}
     >
-      {asked.error !== undefined && (
-        <>
-          <Failure error={asked.error} again={asked.again} />
-          {!job && isNotFound(asked.error) && (
-            <Empty title="This job is not known any more">
-              It may be done and forgotten. <a href={to('trace', { id })}>Follow its id</a> through files and
-              events.
-            </Empty>
-          )}
-        </>
+      {job && isForgotten ? (
+        // Most jobs that are retried end so: this is no failure.
+        <Notice
+          actions={
+            <a class="button small" href={to('trace', { id, tenant: job.labels['tenant'] })}>
+              Follow its id
+            </a>
+          }
+        >
+          This job has ended, and jobs that end are forgotten unless they keep their result. Below is what was
+          last known of it.
+        </Notice>
+      ) : (
+        asked.error !== undefined && <Failure error={asked.error} again={asked.again} />
+      )}
+      {!job && isForgotten && (
+        <Empty title="This job is not known any more">
+          It may be done and forgotten. <a href={to('trace', { id })}>Follow its id</a> through files and
+          events.
+        </Empty>
       )}
       {!job && asked.error === undefined && <Waiting />}
       {job && (
@@ -73,7 +85,11 @@ export default function JobPage({ params }: PageProps) {
           </div>
           <div class="third stack">
             <About job={job} />
-            <Progress progress={job.progress} />
+            {job.progress !== undefined && job.progress !== null && (
+              <Panel title="Progress">
+                <Progress progress={job.progress} label="Progress" />
+              </Panel>
+            )}
             <Logs logs={job.logs} />
             <Chain job={job} />
           </div>
@@ -89,12 +105,26 @@ function isNotFound(error: unknown): boolean {
 }
 
 function Actions({ job, onDone }: { job: JobDetail; onDone: () => void }) {
-  const [isEditing, setEditing] = useState(false);
   const { queue, id, state } = job;
-  // A job that is done may have been kept without its payload: there is nothing to edit, and the server would refuse.
   // Jobs of Sluice itself keep the data that it gave them.
   const isOurs = overview.value?.queues.some(({ name, reserved }) => name === queue && reserved) ?? false;
-  const canReplay = ['dead', 'done', 'cancelled'].includes(state) && job.data !== undefined && !isOurs;
+  // Of a job that is done or cancelled no payload is left to edit, and bytes cannot be edited here.
+  const canEdit = state === 'dead' && job.data !== undefined && !isOurs;
+  const edit = (): void =>
+    openDialog((close) => (
+      <EditAndReplay
+        title={`Edit and replay ${id}`}
+        data={job.data}
+        onClose={close}
+        replay={async (data) => {
+          const running = await replayJob(queue, id, data);
+          close();
+          if (running === id) onDone();
+          else go(to('jobs', queue, running));
+          return running === id ? `${id} runs again.` : `A copy runs as ${running}.`;
+        }}
+      />
+    ));
   return (
     <>
       {(state === 'dead' || state === 'delayed') && (
@@ -102,8 +132,8 @@ function Actions({ job, onDone }: { job: JobDetail; onDone: () => void }) {
           {state === 'dead' ? 'Retry' : 'Run now'}
         </Action>
       )}
-      {canReplay && (
-        <button class="button" type="button" disabled={!may('operator')} onClick={() => setEditing(true)}>
+      {canEdit && (
+        <button class="button" type="button" disabled={!may('operator')} onClick={edit}>
           Edit and replay
         </button>
       )}
@@ -123,20 +153,6 @@ function Actions({ job, onDone }: { job: JobDetail; onDone: () => void }) {
         >
           Cancel
         </Action>
-      )}
-      {isEditing && (
-        <EditAndReplay
-          title={`Edit and replay ${id}`}
-          data={job.data}
-          onClose={() => setEditing(false)}
-          replay={async (data) => {
-            const running = await replayJob(queue, id, data);
-            setEditing(false);
-            if (running === id) onDone();
-            else go(to('jobs', queue, running));
-            return running === id ? `${id} runs again.` : `A copy runs as ${running}.`;
-          }}
-        />
       )}
     </>
   );
@@ -218,24 +234,13 @@ function Timeline({ job }: { job: JobDetail }) {
 }
 
 function Payload({ job }: { job: JobDetail }) {
+  const payload = job.base64 ?? job.data;
   return (
     <Panel title="Payload" note={job.base64 === undefined ? undefined : 'binary, as base64'}>
-      <Json value={job.base64 ?? job.data ?? null} label="Payload" />
-    </Panel>
-  );
-}
-
-function Progress({ progress }: { progress: unknown }) {
-  if (progress === undefined || progress === null) return null;
-  // A handler may write what it likes; only what can be a share of the whole is drawn as one.
-  const isShare = typeof progress === 'number' && progress >= 0 && progress <= 100;
-  const share = isShare ? progress / 100 : undefined;
-  return (
-    <Panel title="Progress" note={share === undefined ? undefined : percent(share)}>
-      {share === undefined ? (
-        <Json value={progress} label="Progress" />
+      {payload === undefined ? (
+        <p class="soft">The payload was not kept; it goes when its job has ended.</p>
       ) : (
-        <Meter part={share} label="Progress" tone="accent" />
+        <Json value={payload} label="Payload" />
       )}
     </Panel>
   );

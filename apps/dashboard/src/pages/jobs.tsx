@@ -7,8 +7,8 @@ import { overview } from '../data/live.js';
 import type { JobRow, JobState, Page } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
 import { NoQueues } from '../panels/queues.js';
-import { Empty, Failure, Waiting } from '../parts/notice.js';
-import { More, usePages } from '../parts/pager.js';
+import { Empty, Waiting } from '../parts/notice.js';
+import { Listing, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
 import { jobStates, StateMark } from '../parts/states.js';
@@ -36,7 +36,7 @@ export default function JobsPage() {
     (cursor, abort) =>
       get<Page<JobRow>>(`${at('v1', 'queues', queue)}/jobs`, {
         query: { ...filters, limit: perPage, cursor },
-        ...(abort && { signal: abort }),
+        signal: abort,
       }),
     everyMs,
   );
@@ -45,41 +45,34 @@ export default function JobsPage() {
     <PageFrame title="Jobs">
       <Search key={asked.toString()} queue={queue} filters={filters} />
       <StateTabs queue={queue} state={filters['state'] ?? ''} />
-      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
-      <Panel
-        title={queue === '' ? 'Jobs' : `Jobs of ${queue}`}
-        flush
-        foot={
-          pages.items && pages.items.length + pages.scanned > 0 ? <More pages={pages} one="job" /> : undefined
-        }
-      >
+      <Panel title={queue === '' ? 'Jobs' : `Jobs of ${queue}`} flush>
         {queue === '' ? (
           <WhichQueue />
-        ) : pages.items === undefined ? (
-          pages.error === undefined ? (
-            <Waiting />
-          ) : (
-            <Empty title="Not read" />
-          )
-        ) : pages.items.length === 0 ? (
-          isSearch ? (
-            <Empty title={pages.next === null ? 'Nothing matches' : 'Nothing matches so far'}>
-              {pages.next === null
-                ? 'Jobs that are done are forgotten, unless they have an id of their own or keep their result.'
-                : 'The search looks at 5,000 jobs at a time; look further below.'}
-            </Empty>
-          ) : (
-            <Empty title="There is no such job" command={addJob(queue)}>
-              Jobs that are done are forgotten at once, unless they keep their result. This adds one:
-            </Empty>
-          )
         ) : (
-          <Table
-            label={`Jobs of ${queue}`}
-            rows={pages.items}
-            keyOf={({ id }) => id}
-            columns={columnsFor(pages.again)}
-          />
+          <Listing
+            pages={pages}
+            one="job"
+            none={
+              isSearch ? (
+                <Empty title="No job matches">
+                  Jobs that are done are forgotten, unless they have an id of their own or keep their result.
+                </Empty>
+              ) : (
+                <Empty title="There is no such job" command={addJob(queue)}>
+                  Jobs that are done are forgotten at once, unless they keep their result. This adds one:
+                </Empty>
+              )
+            }
+          >
+            {(rows) => (
+              <Table
+                label={`Jobs of ${queue}`}
+                rows={rows}
+                keyOf={({ id }) => id}
+                columns={columnsFor(pages.again)}
+              />
+            )}
+          </Listing>
         )}
       </Panel>
     </PageFrame>

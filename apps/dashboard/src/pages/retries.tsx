@@ -3,8 +3,8 @@ import { cancelJob, retryJob } from '../data/actions.js';
 import { get } from '../data/api.js';
 import type { Page, RetryRow } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
-import { Empty, Failure, Waiting } from '../parts/notice.js';
-import { More, usePages } from '../parts/pager.js';
+import { Empty } from '../parts/notice.js';
+import { Listing, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
 import { Cut, Table, type Column } from '../parts/table.js';
@@ -20,7 +20,7 @@ export default function RetriesPage() {
     (cursor, abort) =>
       get<Page<RetryRow>>('/v1/retries', {
         query: { queue, limit: 50, cursor },
-        ...(abort && { signal: abort }),
+        signal: abort,
       }),
     everyMs,
   );
@@ -29,27 +29,27 @@ export default function RetriesPage() {
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
         <QueueField all value={queue} set={(name) => filter({ queue: name })} />
       </form>
-      {pages.error !== undefined && <Failure error={pages.error} again={pages.again} />}
-      <Panel
-        title="Next attempts"
-        flush
-        foot={pages.items && pages.items.length > 0 ? <More pages={pages} one="job" /> : undefined}
-      >
-        {pages.items === undefined ? (
-          pages.error === undefined && <Waiting />
-        ) : pages.items.length === 0 ? (
-          <Empty title="Nothing waits for another attempt">
-            A handler that throws makes its job come back later, each time after a longer pause, until its
-            attempts are used up.
-          </Empty>
-        ) : (
-          <Table
-            label="Retries"
-            rows={pages.items}
-            keyOf={({ queue: of, id }) => `${of}/${id}`}
-            columns={columnsFor(pages.again)}
-          />
-        )}
+      <Panel title="Next attempts" flush>
+        <Listing
+          pages={pages}
+          one="job"
+          isFiltered={queue !== ''}
+          none={
+            <Empty title="Nothing waits for another attempt">
+              A handler that throws makes its job come back later, each time after a longer pause, until its
+              attempts are used up.
+            </Empty>
+          }
+        >
+          {(rows) => (
+            <Table
+              label="Retries"
+              rows={rows}
+              keyOf={({ queue: of, id }) => `${of}/${id}`}
+              columns={columnsFor(pages.again)}
+            />
+          )}
+        </Listing>
       </Panel>
     </PageFrame>
   );

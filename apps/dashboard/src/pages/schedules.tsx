@@ -6,8 +6,8 @@ import { Action } from '../parts/action.js';
 import { Dialog } from '../parts/dialog.js';
 import { Field } from '../parts/field.js';
 import { brief } from '../parts/json.js';
-import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
-import { More, usePages } from '../parts/pager.js';
+import { Empty, Notice } from '../parts/notice.js';
+import { Listing, usePages } from '../parts/pager.js';
 import { PageFrame, Panel } from '../parts/panel.js';
 import { QueueField } from '../parts/queueField.js';
 import { Table, type Column } from '../parts/table.js';
@@ -25,11 +25,10 @@ export default function SchedulesPage() {
     (cursor, abort) =>
       get<Page<ScheduleRow>>('/v1/schedules', {
         query: { queue, limit: 50, cursor },
-        ...(abort && { signal: abort }),
+        signal: abort,
       }),
     everyMs,
   );
-  const { items, error, again } = pages;
   return (
     <PageFrame
       title="Schedules"
@@ -47,36 +46,36 @@ export default function SchedulesPage() {
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
         <QueueField all value={queue} set={(name) => filter({ queue: name })} />
       </form>
-      {error !== undefined && <Failure error={error} again={again} />}
-      <Panel
-        title="Schedules"
-        flush
-        foot={items && items.length > 0 ? <More pages={pages} one="schedule" /> : undefined}
-      >
-        {!items ? (
-          error === undefined && <Waiting />
-        ) : items.length === 0 ? (
-          <Empty title="Nothing comes back by itself">
-            A schedule adds a job at each of its times, once, however many servers run. “New schedule” sets
-            one.
-          </Empty>
-        ) : (
-          <Table
-            label="Schedules"
-            rows={items}
-            keyOf={({ queue: of, name }) => `${of} ${name}`}
-            columns={columnsFor(again)}
-          />
-        )}
+      <Panel title="Schedules" flush>
+        <Listing
+          pages={pages}
+          one="schedule"
+          isFiltered={queue !== ''}
+          none={
+            <Empty title="Nothing comes back by itself">
+              A schedule adds a job at each of its times, once, however many servers run. “New schedule” sets
+              one.
+            </Empty>
+          }
+        >
+          {(rows) => (
+            <Table
+              label="Schedules"
+              rows={rows}
+              keyOf={({ queue: of, name }) => `${of} ${name}`}
+              columns={columnsFor(pages.again)}
+            />
+          )}
+        </Listing>
       </Panel>
       {isOpen && (
         <NewSchedule
           queue={queue}
-          known={items ?? []}
+          known={pages.items ?? []}
           onClose={() => setOpen(false)}
           onDone={() => {
             setOpen(false);
-            again();
+            pages.again();
           }}
         />
       )}

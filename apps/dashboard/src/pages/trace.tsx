@@ -1,16 +1,20 @@
-// One id through the whole flow: upload → file → events → jobs → results.
+// One id through the whole flow: upload → file → events → jobs → results. Live, while something of it is under way.
 import { useEffect, useState } from 'preact/hooks';
 import { at, get } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
-import type { Trace } from '../data/shapes.js';
+import type { JobState, Trace } from '../data/shapes.js';
 import { Json } from '../parts/json.js';
 import { Empty, Failure, Waiting } from '../parts/notice.js';
-import { Facts, Mark, PageFrame, Panel } from '../parts/panel.js';
+import { Facts, Mark, Meter, PageFrame, Panel } from '../parts/panel.js';
+import { Progress } from '../parts/progress.js';
 import { FileState, StateMark } from '../parts/states.js';
 import { TenantField, chosenTenant } from '../parts/tenantField.js';
 import { Ago } from '../parts/time.js';
 import { filter, query, to } from '../place.js';
-import { bytes, number, spelled } from '../format.js';
+import { bytes, number, percent, spelled } from '../format.js';
+
+/** The server looks through thousands of events and jobs for this: often only while that shows something new. */
+const [underWayMs, quietMs] = [5_000, 30_000];
 
 export default function TracePage() {
   const id = query.value.get('id') ?? '';
@@ -18,16 +22,21 @@ export default function TracePage() {
   // Another id may come from the search on top while this page is open.
   useEffect(() => setDraft(id), [id]);
   const tenant = chosenTenant();
-  const { data, error, again, busy } = useAnswer(id === '' ? null : `trace ${tenant} ${id}`, (abort) =>
-    get<Trace>(at('v1', 'trace', id), { signal: abort, tenant }),
+  const [everyMs, setEveryMs] = useState(quietMs);
+  const { data, error, again, busy } = useAnswer(
+    id === '' ? null : `trace ${tenant} ${id}`,
+    (abort) => get<Trace>(at('v1', 'trace', id), { signal: abort, tenant }),
+    everyMs,
   );
+  useEffect(() => setEveryMs(data && isUnderWay(data) ? underWayMs : quietMs), [data]);
   return (
     <PageFrame title="Trace" lead="One id through the whole flow">
       <form
         class="filters"
         onSubmit={(event) => {
           event.preventDefault();
-          filter({ id: draft.trim() });
+          if (draft.trim() === id) again();
+          else filter({ id: draft.trim() });
         }}
       >
         <label class="field grow">
@@ -59,6 +68,12 @@ export default function TracePage() {
   );
 }
 
+function isUnderWay({ upload, waitingEvents, jobs }: Trace): boolean {
+  const isOpen = upload !== null && !upload.record?.endedAt;
+  return isOpen || waitingEvents > 0 || jobs.some(({ state }) => !ended.includes(state));
+}
+
+const ended: readonly JobState[] = ['done', 'dead', 'cancelled'];
 const knownSteps = ['id', 'kind', 'upload', 'node', 'events', 'waitingEvents', 'jobs', 'bounds'];
 
 /** What a part that came later adds to the flow is shown with its name and its text, before this page knows it better. */
@@ -79,30 +94,11 @@ function OtherSteps({ trace }: { trace: Trace }) {
 
 function Steps({ trace }: { trace: Trace }) {
   const { upload, node, events, jobs, bounds, waitingEvents } = trace;
-  const record = upload?.record;
   return (
     <ol class="stack step-list">
       <li>
         <Panel title="1 · Upload" note={trace.kind === 'upload' ? 'this id' : undefined}>
-          {record ? (
-            <Facts
-              items={[
-                ['Id', <code>{record.id}</code>],
-                ['Path', record.path],
-                [
-                  'State',
-                  <Mark tone={record.status === 'COMPLETED' ? 'ok' : 'neutral'}>
-                    {record.status.toLowerCase()}
-                  </Mark>,
-                ],
-                ['Reason', record.reason],
-                ['Began', <Ago at={record.createdAt} />],
-                ['Ended', record.endedAt ? <Ago at={record.endedAt} /> : undefined],
-              ]}
-            />
-          ) : (
-            <p class="soft">No upload is known for it.</p>
-          )}
+          {upload ? <Upload upload={upload} /> : <p class="soft">No upload is known for it.</p>}
         </Panel>
       </li>
       <li>
@@ -166,6 +162,7 @@ function Steps({ trace }: { trace: Trace }) {
                   {job.queue} / {job.id}
                 </a>{' '}
                 {job.error && <span class="text-bad wrap">{job.error}</span>}
+                <Progress progress={job.progress} label={`Progress of ${job.id}`} />
                 {job.result !== undefined && job.result !== null && (
                   <Json value={job.result} label={`Result of ${job.id}`} />
                 )}
@@ -175,5 +172,35 @@ function Steps({ trace }: { trace: Trace }) {
         </Panel>
       </li>
     </ol>
+  );
+}
+
+function Upload({ upload: { record, live } }: { upload: NonNullable<Trace['upload']> }) {
+  const { id, path, createdAt } = (record ?? live)!;
+  const isOpen = live !== null && !record?.endedAt;
+  const state = isOpen ? live.state : record!.status;
+  return (
+    <Facts
+      items={[
+        ['Id', <code>{id}</code>],
+        ['Path', path],
+        ['State', <Mark tone={state === 'COMPLETED' ? 'ok' : 'neutral'}>{state.toLowerCase()}</Mark>],
+        ['Received', isOpen ? <Received {...live} /> : undefined],
+        ['Reason', record?.reason],
+        ['Began', <Ago at={createdAt} />],
+        ['Ended', record?.endedAt ? <Ago at={record.endedAt} /> : undefined],
+      ]}
+    />
+  );
+}
+
+function Received({ receivedBytes, size }: { receivedBytes: number; size: number | null }) {
+  if (size === null) return <>{bytes(receivedBytes)}</>;
+  const part = size === 0 ? 1 : receivedBytes / size;
+  return (
+    <>
+      {bytes(receivedBytes)} of {bytes(size)}, {percent(part)}
+      <Meter part={part} label="Received" tone="accent" />
+    </>
   );
 }

@@ -8,8 +8,8 @@ import type { Page, UploadRow } from '../data/shapes.js';
 import { drivesOf } from '../data/whole.js';
 import { forget, isOver, send, sendings, type Sending } from '../data/uploading.js';
 import { Action } from '../parts/action.js';
-import { Empty, Failure, Waiting } from '../parts/notice.js';
-import { More, usePages } from '../parts/pager.js';
+import { Empty } from '../parts/notice.js';
+import { Listing, usePages } from '../parts/pager.js';
 import { Mark, Meter, PageFrame, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { TenantField, chosenTenant } from '../parts/tenantField.js';
@@ -36,7 +36,7 @@ export default function UploadsPage() {
     (cursor, abort) =>
       get<Page<UploadRow>>('/v1/uploads', {
         query: { limit: streamed, cursor },
-        ...(abort && { signal: abort }),
+        signal: abort,
       }),
     everyMs,
   );
@@ -50,22 +50,22 @@ export default function UploadsPage() {
         </form>
       )}
       <SendFiles key={tenant} tenant={tenant} />
-      {pages.error !== undefined && !rows && <Failure error={pages.error} again={pages.again} />}
-      <Panel
-        title="Under way"
-        note={rows && rows.length > 0 ? `${rows.length}` : undefined}
-        flush
-        foot={!isAll && pages.next !== null ? <More pages={pages} one="upload" /> : undefined}
-      >
-        {!rows ? (
-          pages.error === undefined && <Waiting />
-        ) : rows.length === 0 ? (
-          <Empty title="Nothing is being uploaded" command={sendFile()}>
-            Drop files above, or send one from a terminal:
-          </Empty>
-        ) : (
-          <Table label="Uploads under way" rows={rows} keyOf={({ id }) => id} columns={columns} />
-        )}
+      <Panel title="Under way" flush>
+        <Listing
+          pages={pages}
+          rows={rows}
+          one="upload"
+          isFiltered={tenant !== ''}
+          none={
+            <Empty title="Nothing is being uploaded" command={sendFile()}>
+              Drop files above, or send one from a terminal:
+            </Empty>
+          }
+        >
+          {(shown) => (
+            <Table label="Uploads under way" rows={shown} keyOf={({ id }) => id} columns={columns} />
+          )}
+        </Listing>
       </Panel>
     </PageFrame>
   );

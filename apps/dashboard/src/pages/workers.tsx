@@ -44,7 +44,10 @@ export default function WorkersPage() {
         {!data ? (
           error === undefined && <Waiting />
         ) : rows.length === 0 ? (
-          <Empty title="Nobody works" command="SLUICE_HANDLERS=./handlers.js npm start">
+          <Empty
+            title={queue === '' ? 'Nobody works' : `Nobody works on ${queue}`}
+            command="SLUICE_HANDLERS=./handlers.js npm start"
+          >
             Jobs are accepted and kept, and start as soon as a worker is there. This starts one with your
             handlers:
           </Empty>

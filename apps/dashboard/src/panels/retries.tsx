@@ -32,14 +32,18 @@ export function RetriesPanel({ overview }: PanelProps) {
       note={complete ? number(count) : `${number(count)}+`}
       actions={<a href="/retries">All retries</a>}
       foot={
-        retries.data?.next
+        retries.data?.next && rows.length > 0
           ? `Counted among the next ${plural(looked, 'retry', 'retries')}.`
           : leftOut(rows.length, queues.length, 'queues')
       }
     >
       <Answered answer={retries}>
-        {() =>
-          rows.length === 0 ? (
+        {({ next }) =>
+          rows.length === 0 && next !== null ? (
+            <Empty title="No retry so far">
+              Other jobs that wait for their time come first. <a href="/retries">Look further</a>.
+            </Empty>
+          ) : rows.length === 0 ? (
             <Empty title="Nothing waits for another attempt">
               A job that fails comes back later, each time after a longer pause.
             </Empty>

@@ -4,8 +4,14 @@ import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { may, messageOf } from '../data/api.js';
 import type { Role } from '../data/shapes.js';
-import { Dialog } from './dialog.js';
+import { Dialog, openDialog } from './dialog.js';
 import { say } from './toast.js';
+
+interface Question {
+  title: string;
+  text: ComponentChildren;
+  button: string;
+}
 
 export interface ActionProps {
   children: ComponentChildren;
@@ -15,7 +21,7 @@ export interface ActionProps {
   tone?: 'primary' | 'danger' | 'plain' | '';
   small?: boolean;
   /** Asked before it is done. */
-  confirm?: { title: string; text: ComponentChildren; button: string };
+  confirm?: Question;
   disabled?: boolean;
   onDone?: () => void;
   label?: string;
@@ -23,51 +29,49 @@ export interface ActionProps {
 
 export function Action(props: ActionProps) {
   const { needs = 'operator', confirm } = props;
-  const [asking, setAsking] = useState(false);
   const { busy, start } = useWork(props.run, props.onDone);
   const isAllowed = may(needs);
   const classes = ['button', props.tone ?? '', props.small ? 'small' : ''].join(' ');
-  return (
-    <>
-      <button
-        class={classes}
-        type="button"
-        aria-label={props.label}
-        aria-busy={busy}
-        aria-disabled={busy}
-        disabled={props.disabled || !isAllowed}
-        title={isAllowed ? undefined : `Your key may not do this; it takes the role ${needs}.`}
-        onClick={() => (confirm && !busy ? setAsking(true) : start())}
+  const ask = ({ title, text, button }: Question): void =>
+    openDialog((close) => (
+      <Dialog
+        title={title}
+        narrow
+        onClose={close}
+        foot={
+          <>
+            <button class="button" type="button" onClick={close}>
+              Keep
+            </button>
+            <button
+              class={`button ${props.tone === 'danger' ? 'danger' : 'primary'}`}
+              type="button"
+              onClick={() => {
+                close();
+                start();
+              }}
+            >
+              {button}
+            </button>
+          </>
+        }
       >
-        {props.children}
-      </button>
-      {confirm && asking && (
-        <Dialog
-          title={confirm.title}
-          narrow
-          onClose={() => setAsking(false)}
-          foot={
-            <>
-              <button class="button" type="button" onClick={() => setAsking(false)}>
-                Keep
-              </button>
-              <button
-                class={`button ${props.tone === 'danger' ? 'danger' : 'primary'}`}
-                type="button"
-                onClick={() => {
-                  setAsking(false);
-                  start();
-                }}
-              >
-                {confirm.button}
-              </button>
-            </>
-          }
-        >
-          <p>{confirm.text}</p>
-        </Dialog>
-      )}
-    </>
+        <p>{text}</p>
+      </Dialog>
+    ));
+  return (
+    <button
+      class={classes}
+      type="button"
+      aria-label={props.label}
+      aria-busy={busy}
+      aria-disabled={busy}
+      disabled={props.disabled || !isAllowed}
+      title={isAllowed ? undefined : `Your key may not do this; it takes the role ${needs}.`}
+      onClick={() => (confirm && !busy ? ask(confirm) : start())}
+    >
+      {props.children}
+    </button>
   );
 }
 

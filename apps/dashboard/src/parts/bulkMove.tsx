@@ -6,7 +6,7 @@ import { may } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
 import { plural } from '../format.js';
 import { Action } from './action.js';
-import { Dialog } from './dialog.js';
+import { Dialog, openDialog } from './dialog.js';
 import { Failure, Waiting } from './notice.js';
 import { Ago } from './time.js';
 
@@ -22,22 +22,18 @@ interface BulkProps {
 }
 
 export function BulkMove(props: BulkProps) {
-  const [isOpen, setOpen] = useState(false);
   const title = props.word === 'replay' ? 'Replay' : 'Discard';
   return (
-    <>
-      <button
-        class={`button ${props.word === 'discard' ? 'danger' : ''} ${props.small ? 'small' : ''}`}
-        type="button"
-        disabled={!may('operator')}
-        title={may('operator') ? undefined : 'Your key may not do this; it takes the role operator.'}
-        aria-label={props.children === undefined ? `${title} ${props.what}` : undefined}
-        onClick={() => setOpen(true)}
-      >
-        {props.children ?? title}
-      </button>
-      {isOpen && <BulkDialog {...props} title={title} onClose={() => setOpen(false)} />}
-    </>
+    <button
+      class={`button ${props.word === 'discard' ? 'danger' : ''} ${props.small ? 'small' : ''}`}
+      type="button"
+      disabled={!may('operator')}
+      title={may('operator') ? undefined : 'Your key may not do this; it takes the role operator.'}
+      aria-label={props.children === undefined ? `${title} ${props.what}` : undefined}
+      onClick={() => openDialog((close) => <BulkDialog {...props} title={title} onClose={close} />)}
+    >
+      {props.children ?? title}
+    </button>
   );
 }
 

@@ -1,8 +1,35 @@
 // The browser's own dialog: it keeps the focus inside, closes with Escape, and gives the focus back to what opened it. A dialog that is taken out
 // of the page while it is open would lose it, so it is closed first.
-import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
+//
+// A question about a row stands beside the page, not in the row: news may take the row away while somebody reads or writes, and the question stays.
+import { signal } from '@preact/signals';
+import { Fragment, type ComponentChildren, type TargetedKeyboardEvent } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
+import { path } from '../place.js';
 import { say, Toasts } from './toast.js';
+
+type Draw = (close: () => void) => ComponentChildren;
+
+const asked = signal<readonly { id: number; draw: Draw }[]>([]);
+let count = 0;
+
+/** Opens what `draw` draws, as things are now; it stays until it is closed, or until the reader goes to another page. */
+export function openDialog(draw: Draw): void {
+  asked.value = [...asked.value, { id: ++count, draw }];
+}
+
+/** The place of the dialogs that were opened. */
+export function Dialogs() {
+  const here = path.value;
+  useEffect(() => () => void (asked.value = []), [here]);
+  return (
+    <>
+      {asked.value.map(({ id, draw }) => (
+        <Fragment key={id}>{draw(() => (asked.value = asked.value.filter((one) => one.id !== id)))}</Fragment>
+      ))}
+    </>
+  );
+}
 
 export function Dialog(props: {
   title: string;

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { cancelOperation, resumeOperation } from '../data/actions.js';
 import { get } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
-import type { Operation } from '../data/shapes.js';
+import type { Operation, Page } from '../data/shapes.js';
 import { number } from '../format.js';
 import { Action } from './action.js';
 import { Mark, Meter, Panel, type Tone } from './panel.js';
@@ -11,17 +11,27 @@ import { Cut, Table } from './table.js';
 import { Ago } from './time.js';
 
 const everyMs = 1_500;
-const shown = 5;
+/** All that are at work, however many came after them: here they are stopped. Of those that are over, the last. */
+const [mostAtWork, lastOver] = [100, 5];
+const atWork = ['waiting', 'running'];
 const over = ['done', 'cancelled', 'failed'];
 
 /** `round` asks at once when it changes; `onOver` hears that one which was seen at work has ended. */
 export function Operations(props: { round: number; onOver: () => void }) {
   const { data, again } = useAnswer(
     'operations',
-    (abort) => get<{ items: Operation[] }>('/v1/operations', { query: { limit: shown }, signal: abort }),
+    async (abort) => {
+      const ask = (states: string[], limit: number): Promise<Page<Operation>> =>
+        get('/v1/operations', { query: { state: states.join(), limit }, signal: abort });
+      // One that ends meanwhile is in both answers; the other way around it could be in none.
+      const working = await ask(atWork, mostAtWork);
+      const ended = await ask(over, lastOver);
+      const byId = new Map([...working.items, ...ended.items].map((operation) => [operation.id, operation]));
+      return { items: [...byId.values()], isAll: working.next === null };
+    },
     everyMs,
   );
-  const rows = (data?.items ?? []).slice(0, shown);
+  const rows = data?.items ?? [];
   const working = useRef<string[]>([]);
   useEffect(() => {
     if (props.round > 0) again();
@@ -35,7 +45,12 @@ export function Operations(props: { round: number; onOver: () => void }) {
   }, [data]);
   if (rows.length === 0) return null;
   return (
-    <Panel title="Operations" note="the last ones" flush>
+    <Panel
+      title="Operations"
+      note="at work, and the last ones"
+      flush
+      foot={data?.isAll === false && 'More are at work than these; “sluice operations ls” names all.'}
+    >
       <Table
         label="Operations"
         rows={rows}

@@ -1,9 +1,12 @@
-// The frames that pages are made of: a page with its heading, a panel, a row of large figures, a list of facts.
+// The frames that pages are made of: the heading of a page and what stands below it, a panel, a row of large figures, a list of facts.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId } from 'preact/hooks';
 import { overview } from '../data/live.js';
 import { tally } from '../severity.js';
 import { Trouble } from './trouble.js';
+
+/** The title of a page is the name of all that is on it. */
+export const titleId = 'title';
 
 export function PageFrame(props: {
   title: string;
@@ -18,12 +21,14 @@ export function PageFrame(props: {
     document.title = `${broken > 0 ? `(${broken}) ` : ''}${props.title} · Sluice`;
   }, [props.title, broken]);
   return (
-    <main class="page" id="page" tabIndex={-1}>
+    <>
       <header>
         <div>
           {props.crumbs && <p class="crumbs">{props.crumbs}</p>}
           <div class="title">
-            <h1 class="wrap">{props.title}</h1>
+            <h1 id={titleId} class="wrap">
+              {props.title}
+            </h1>
             {props.lead && <p class="lead">{props.lead}</p>}
           </div>
         </div>
@@ -33,7 +38,7 @@ export function PageFrame(props: {
         <Trouble />
         {props.children}
       </div>
-    </main>
+    </>
   );
 }
 

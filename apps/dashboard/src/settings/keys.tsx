@@ -3,10 +3,9 @@ import { useState } from 'preact/hooks';
 import { at, call, enterWithFirstKey, get, session } from '../data/api.js';
 import type { KeyRow, Page, Role } from '../data/shapes.js';
 import { Action } from '../parts/action.js';
-import { Answered } from '../parts/answered.js';
 import { Field } from '../parts/field.js';
 import { Empty } from '../parts/notice.js';
-import { More, usePages } from '../parts/pager.js';
+import { Listing, usePages } from '../parts/pager.js';
 import { Mark } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
 import { Ago } from '../parts/time.js';
@@ -14,12 +13,7 @@ import { Draft, MadePanel, type Reveal } from './made.js';
 
 export function Keys() {
   const keys = usePages<KeyRow>('keys', (cursor, abort) =>
-    get<Page<KeyRow>>('/v1/keys', { query: { limit: 100, cursor }, ...(abort && { signal: abort }) }),
-  );
-  const foot = keys.next !== null && (
-    <footer>
-      <More pages={keys} one="key" />
-    </footer>
+    get<Page<KeyRow>>('/v1/keys', { query: { limit: 100, cursor }, signal: abort }),
   );
   return (
     <MadePanel
@@ -30,27 +24,25 @@ export function Keys() {
       draft={(made, close) => <NewKey onMade={made} onClose={close} />}
     >
       {(reveal) => (
-        <Answered answer={{ ...keys, data: keys.items }}>
-          {(items) =>
-            items.length === 0 ? (
-              <Empty title="No key has been made" command="npx sluice keys create ops --for '*' --role admin">
-                {session.value?.via === 'open' ? '' : 'Those of SLUICE_KEYS are not listed here. '}A key lets
-                somebody in, as a viewer, an operator or an admin. “New key” makes one, and so does a
-                terminal:
-              </Empty>
-            ) : (
-              <>
-                <Table
-                  label="Keys"
-                  rows={items}
-                  keyOf={({ id }) => id}
-                  columns={columnsFor(reveal, keys.again)}
-                />
-                {foot}
-              </>
-            )
+        <Listing
+          pages={keys}
+          one="key"
+          none={
+            <Empty title="No key has been made" command="npx sluice keys create ops --for '*' --role admin">
+              {session.value?.via === 'open' ? '' : 'Those of SLUICE_KEYS are not listed here. '}A key lets
+              somebody in, as a viewer, an operator or an admin. “New key” makes one, and so does a terminal:
+            </Empty>
           }
-        </Answered>
+        >
+          {(items) => (
+            <Table
+              label="Keys"
+              rows={items}
+              keyOf={({ id }) => id}
+              columns={columnsFor(reveal, keys.again)}
+            />
+          )}
+        </Listing>
       )}
     </MadePanel>
   );
