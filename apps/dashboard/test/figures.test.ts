@@ -102,13 +102,14 @@ test(
     const attention = page.locator('.attention li');
     const missed = attention.filter({ hasText: 'Waiting saved' });
     await missed.getByText('Waiting saved: 64 %, should be more than 70 %.').waitFor();
+    await missed.locator('.mark.warn').getByText('missed', { exact: true }).waitFor();
     await missed.getByText('Look for the family that is slow to load.').waitFor();
     assert.equal(await missed.getByRole('link', { name: 'See why' }).getAttribute('href'), '/cache');
     assert.equal(await page.title(), 'Overview · Sluice');
     stage.standIn.scene = 'broken';
     const raised = attention.filter({ hasText: 'Permanent failures' });
     await raised.getByText('Permanent failures: 20 %, should be less than 5.0 %.').waitFor();
-    await raised.getByText('broken', { exact: true }).waitFor();
+    await raised.locator('.mark.bad').getByText('missed', { exact: true }).waitFor();
     // Five that are broken, four alerts that are raised, and Redis, which the server cannot reach.
     await verdict.getByText('10 broken').waitFor();
     await waitUntil('the title says so', async () => (await page.title()) === '(10) Overview · Sluice');
@@ -219,7 +220,10 @@ test('charts say that they wait, and that they failed; those that are there stay
   const overview = overviewOf('busy', Date.now());
   stage.standIn.otherwise = (_method, { pathname }) => {
     if (pathname === '/v1/overview') return [200, overview];
-    if (!pathname.endsWith('/series') || mode === 'there') return undefined;
+    if (!pathname.endsWith('/series')) return undefined;
+    // One that is gone when its history is asked for takes none of the others away.
+    if (mode === 'there')
+      return pathname.includes('/thumbnails/') ? [404, { error: { code: 'UNKNOWN_QUEUE' } }] : undefined;
     return [503, { error: { code: 'REDIS_UNAVAILABLE', message: 'the history is out of reach' } }];
   };
   const page = await stage.open('/queues');

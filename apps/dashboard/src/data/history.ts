@@ -1,5 +1,5 @@
 // How it was, of several queues together: their minutes, hours or days added up. Bounded: the busiest ones, and the answer says how many were left out.
-import { at, get } from './api.js';
+import { ApiError, at, get } from './api.js';
 import { askedOf, type Span } from '../spans.js';
 import type { QueueRow, Series } from './shapes.js';
 
@@ -33,10 +33,18 @@ export async function historyOf(
   const chosen = [...queues].sort((a, b) => traffic(b) - traffic(a)).slice(0, mostQueues);
   const all = await Promise.all(
     chosen.map(({ name }) =>
-      get<Series>(`${at('v1', 'queues', name)}/series`, { query: askedOf(span), signal: abort }),
+      get<Series>(`${at('v1', 'queues', name)}/series`, { query: askedOf(span), signal: abort }).catch(
+        unlessGone,
+      ),
     ),
   );
-  return { ...sinceWork(together(all)), span, leftOut: queues.length - chosen.length };
+  return { ...sinceWork(together(all.flat())), span, leftOut: queues.length - chosen.length };
+}
+
+/** A queue that is gone meanwhile has no history; the others still have theirs. */
+function unlessGone(error: unknown): [] {
+  if (error instanceof ApiError && error.status === 404) return [];
+  throw error;
 }
 
 export function together(all: readonly Series[]): Lines {

@@ -189,7 +189,14 @@ function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
               )}
             </select>
           </label>
-          <Field grow mono label="Key" value={key} set={setKey} placeholder='17 or {"id":"17"}' />
+          <Field
+            grow
+            mono
+            label="Key"
+            value={key}
+            set={setKey}
+            placeholder='17, ["17","en"] or {"id":"17"}'
+          />
           <Action needs="viewer" disabled={chosen === '' || key === ''} run={() => ask('Value', 'entry')}>
             Look up
           </Action>

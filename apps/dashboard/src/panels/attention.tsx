@@ -69,7 +69,8 @@ function mostly({ code, queue }: Attention, { dead }: Overview): string | undefi
 
 function SeverityMark({ item }: { item: Attention }) {
   const { severity } = troubleOf(item);
-  return <Mark tone={severity}>{{ bad: 'broken', warn: 'warning', neutral: 'note' }[severity]}</Mark>;
+  const word = item.target ? 'missed' : { bad: 'broken', warn: 'warning', neutral: 'note' }[severity];
+  return <Mark tone={severity}>{word}</Mark>;
 }
 
 /** The shortest way to mend it: the button itself where there is one, otherwise the place. */
