@@ -20,66 +20,70 @@ async function row(of: Locator, name: string): Promise<string[]> {
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
-test('every panel of the overview shows the figures of the server, and how they are to be judged', async () => {
-  const page = await stage.open('/');
-  const figure = async (label: string): Promise<string> =>
-    oneLine(await page.locator('.figure').filter({ hasText: label }).first().innerText());
-  await panel(page, 'Dead letters').waitFor();
-  assert.equal(await figure('Waiting'), 'Waiting 1,379 oldest 41 sec');
-  assert.equal(await figure('Running'), 'Running 37 14 workers');
-  assert.equal(await figure('Done'), 'Done 128/s 131/s added');
-  assert.equal(await figure('Failing'), 'Failing 2.5/s 0.2/s die');
-  assert.equal(await figure('Dead letters'), 'Dead letters 25 tried 3.4 times each');
-  assert.match(await figure('Retries'), /^Retries 9 next in 1 min 4\d sec$/);
-  assert.equal(await figure('Uploads open'), 'Uploads open 3 every event told');
+test(
+  'every panel of the overview shows the figures of the server, and how they are to be judged',
+  stage.needs,
+  async () => {
+    const page = await stage.open('/');
+    const figure = async (label: string): Promise<string> =>
+      oneLine(await page.locator('.figure').filter({ hasText: label }).first().innerText());
+    await panel(page, 'Dead letters').waitFor();
+    assert.equal(await figure('Waiting'), 'Waiting 1,379 oldest 41 sec');
+    assert.equal(await figure('Running'), 'Running 37 14 workers');
+    assert.equal(await figure('Done'), 'Done 128/s 131/s added');
+    assert.equal(await figure('Failing'), 'Failing 2.5/s 0.2/s die');
+    assert.equal(await figure('Dead letters'), 'Dead letters 25 tried 3.4 times each');
+    assert.match(await figure('Retries'), /^Retries 9 next in 1 min 4\d sec$/);
+    assert.equal(await figure('Uploads open'), 'Uploads open 3 every event told');
 
-  const dead = panel(page, 'Dead letters');
-  const timeout = 'StorageTimeout: no answer from storage within <n> ms';
-  assert.deepEqual(await row(dead, 'document'), ['document', '12', '2.0', timeout]);
-  assert.deepEqual((await row(dead, 'audio')).slice(1), ['3', '2.4', 'FfmpegError: moov atom not found']);
+    const dead = panel(page, 'Dead letters');
+    const timeout = 'StorageTimeout: no answer from storage within <n> ms';
+    assert.deepEqual(await row(dead, 'document'), ['document', '12', '2.0', timeout]);
+    assert.deepEqual((await row(dead, 'audio')).slice(1), ['3', '2.4', 'FfmpegError: moov atom not found']);
 
-  const retries = panel(page, 'Retry queues');
-  // Each second another one, until the next look.
-  await retries.getByText('2 min 30 sec').waitFor();
-  await retries.getByText('5 min 15 sec').waitFor();
-  assert.deepEqual((await row(retries, 'document')).slice(0, 2), ['document', '3']);
-  assert.deepEqual(
-    (await retries.getByRole('row').allInnerTexts()).map((text) => oneLine(text).split(' ')[0]),
-    ['Queue', 'graph', 'document', 'audio'],
-  );
+    const retries = panel(page, 'Retry queues');
+    // Each second another one, until the next look.
+    await retries.getByText('2 min 30 sec').waitFor();
+    await retries.getByText('5 min 15 sec').waitFor();
+    assert.deepEqual((await row(retries, 'document')).slice(0, 2), ['document', '3']);
+    assert.deepEqual(
+      (await retries.getByRole('row').allInnerTexts()).map((text) => oneLine(text).split(' ')[0]),
+      ['Queue', 'graph', 'document', 'audio'],
+    );
 
-  const cache = panel(page, 'Cache');
-  assert.deepEqual(await row(cache, 'user'), ['user', '95 %', '✓ 95 %', '10,234', '14 min 10 sec']);
-  assert.deepEqual(await row(cache, 'job:status'), ['job:status', '90 %', '✓ 90 %', '25,678', '4 sec']);
-  assert.deepEqual(await row(cache, 'graph'), ['graph', '62 %', '✗ 75 %', '876', '14 min 10 sec']);
-  await cache.getByText('88 % hits, 483 reads/s').waitFor();
+    const cache = panel(page, 'Cache');
+    assert.deepEqual(await row(cache, 'user'), ['user', '95 %', '✓ 95 %', '10,234', '14 min 10 sec']);
+    assert.deepEqual(await row(cache, 'job:status'), ['job:status', '90 %', '✓ 90 %', '25,678', '4 sec']);
+    assert.deepEqual(await row(cache, 'graph'), ['graph', '62 %', '✗ 75 %', '876', '14 min 10 sec']);
+    await cache.getByText('88 % hits, 483 reads/s').waitFor();
 
-  const redis = panel(page, 'Redis');
-  assert.deepEqual((await redis.locator('dd').allInnerTexts()).map(oneLine), [
-    '125 MiB of 512 MiB (24 %)',
-    '12,450',
-    '1,234 per second',
-    '45, 12 of them waiting',
-    '0.00 % none',
-    'noeviction',
-    '70.0 MiB written',
-    '4 d 4 h',
-  ]);
+    const redis = panel(page, 'Redis');
+    assert.deepEqual((await redis.locator('dd').allInnerTexts()).map(oneLine), [
+      '125 MiB of 512 MiB (24 %)',
+      '12,450',
+      '1,234 per second',
+      '45, 12 of them waiting',
+      '0.00 % none',
+      'noeviction',
+      '70.0 MiB written',
+      '4 d 4 h',
+    ]);
 
-  const targets = panel(page, 'Targets');
-  const target = async (title: string): Promise<string> =>
-    oneLine(await targets.getByRole('listitem').filter({ hasText: title }).innerText());
-  await targets.getByText('1 missed', { exact: true }).waitFor();
-  assert.equal(await target('Oldest dead letter'), 'Oldest dead letter 2 h 30 min less than 1 d ✓ met');
-  assert.equal(await target('Retries that help'), 'Retries that help 99 % more than 90 % ✓ met');
-  assert.equal(await target('Storage calls saved'), 'Storage calls saved 85 % more than 80 % ✓ met');
-  assert.equal(await target('Waiting saved'), 'Waiting saved 64 % more than 70 % ✗ missed');
+    const targets = panel(page, 'Targets');
+    const target = async (title: string): Promise<string> =>
+      oneLine(await targets.getByRole('listitem').filter({ hasText: title }).innerText());
+    await targets.getByText('1 missed', { exact: true }).waitFor();
+    assert.equal(await target('Oldest dead letter'), 'Oldest dead letter 2 h 30 min less than 1 d ✓ met');
+    assert.equal(await target('Retries that help'), 'Retries that help 99 % more than 90 % ✓ met');
+    assert.equal(await target('Storage calls saved'), 'Storage calls saved 85 % more than 80 % ✓ met');
+    assert.equal(await target('Waiting saved'), 'Waiting saved 64 % more than 70 % ✗ missed');
 
-  const charts = ['Jobs done per minute', 'Waiting and running time', 'Failed attempts and dead letters'];
-  for (const label of charts) await page.getByRole('figure', { name: label }).locator('canvas').waitFor();
-  assert.equal(await panel(page, 'Queues').getByRole('row').count(), 9);
-  await panel(page, 'Files and events').getByText('none waits').waitFor();
-});
+    const charts = ['Jobs done per minute', 'Waiting and running time', 'Failed attempts and dead letters'];
+    for (const label of charts) await page.getByRole('figure', { name: label }).locator('canvas').waitFor();
+    assert.equal(await panel(page, 'Queues').getByRole('row').count(), 9);
+    await panel(page, 'Files and events').getByText('none waits').waitFor();
+  },
+);
 
 test('the trend of a cause is drawn from how many died of it in which hour', stage.needs, async () => {
   const page = await stage.open('/dead');
