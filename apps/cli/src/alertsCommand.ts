@@ -38,12 +38,13 @@ export async function readAlerts(api: Api): Promise<AlertRow[]> {
 
 /** Those that are crossed, each as a sentence. */
 export function crossedOf(alerts: readonly AlertRow[]): string[] {
-  return alerts
-    .filter(({ met, state }) => met === false || state === 'raised')
-    .map(
-      ({ name, value, keep, limit, unit }) =>
-        `${name} is ${figure(value, unit)}, should be ${keep} ${figure(limit, unit)}`,
-    );
+  return alerts.filter(({ met, state }) => met === false || state === 'raised').map(missedText);
+}
+
+type Missed = Pick<AlertRow, 'name' | 'value' | 'keep' | 'limit' | 'unit'>;
+
+export function missedText({ name, value, keep, limit, unit }: Missed): string {
+  return `${name} is ${figure(value, unit)}, should be ${keep} ${figure(limit, unit)}`;
 }
 
 function figure(value: number | null, unit: AlertRow['unit']): string {

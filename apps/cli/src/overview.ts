@@ -1,5 +1,6 @@
 // The snapshot of everything, as `status` and `top` show it. Each part is optional: a part that is down is left out by the server, and
 // a server of another version may know other parts.
+import { missedText } from './alertsCommand.js';
 import { ago, bytes, count, counted, duration, percent } from './human.js';
 import type { Attention, Overview, QueueSnapshot, RedisHealth } from './replies.js';
 
@@ -60,6 +61,7 @@ export function redisLine({ version, usedBytes, maxBytes, opsPerSecond, clients 
   return `${version}, ${bytes(usedBytes)}${limit}, ${count(opsPerSecond)} commands/s, ${count(clients)} clients`;
 }
 
-export function attentionText({ message, queue }: Attention): string {
+export function attentionText({ message, queue, target }: Attention): string {
+  if (target) return missedText(target);
   return queue === undefined ? message : `${queue}: ${message}`;
 }

@@ -1,5 +1,5 @@
 // `sluice status`: is everything well? One screen; the exit code says it too.
-import { crossedOf, readAlerts } from './alertsCommand.js';
+import { readAlerts } from './alertsCommand.js';
 import { declare, type SluiceCommand } from './command.js';
 import type { Context } from './context.js';
 import { ApiError, cliErrors } from './errors.js';
@@ -24,12 +24,12 @@ export function statusCommand(program: SluiceCommand): void {
       const ready = await readReady(context);
       const overview = await ifAllowed(() => api.get<Overview>('/v1/overview')).catch((error: unknown) => {
         // Everybody may know this much; the rest is for those with a key.
-        if (!out.isJson) print(context, ready, undefined, []);
+        if (!out.isJson) print(context, ready, undefined);
         throw error;
       });
       const alerts = await ifAllowed(() => readAlerts(api));
       out.one({ url: api.url, ready, ...(overview && { overview }), ...(alerts && { alerts }) }, () =>
-        print(context, ready, overview, crossedOf(alerts ?? [])),
+        print(context, ready, overview),
       );
       if (ready['status'] !== 'ok')
         throw cliErrors.UNHEALTHY({ what: `not ready: ${downParts(ready).join(', ')}` });
@@ -62,7 +62,7 @@ function downParts(ready: Ready): string[] {
     .map(([name, word]) => `${name} (${word})`);
 }
 
-function print({ api, out }: Context, ready: Ready, overview: Overview | undefined, crossed: string[]): void {
+function print({ api, out }: Context, ready: Ready, overview: Overview | undefined): void {
   const { colour } = out;
   const isReady = ready['status'] === 'ok';
   const word = isReady ? colour.green('ready') : colour.red(safeLine(ready['status'] ?? 'unready'));
@@ -75,7 +75,7 @@ function print({ api, out }: Context, ready: Ready, overview: Overview | undefin
     out.table(queueColumns, overview.queues);
   }
   const attention = (overview.attention ?? []).map(attentionText);
-  if (attention.length + crossed.length === 0) return;
+  if (attention.length === 0) return;
   out.heading('Needs attention');
-  for (const text of [...attention, ...crossed]) out.line(`  ${colour.yellow('!')} ${safeLine(text)}`);
+  for (const text of attention) out.line(`  ${colour.yellow('!')} ${safeLine(text)}`);
 }

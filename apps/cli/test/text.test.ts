@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { colourOf } from '../src/colour.js';
 import { ago, bytes, count, counted, duration, percent } from '../src/human.js';
+import { attentionText } from '../src/overview.js';
 import { parseBytes, parseMoment, parseRate, parseSpan } from '../src/parse.js';
 import { safeBlock, safeJson, safeLine } from '../src/sanitise.js';
 import { renderTable, type Column } from '../src/table.js';
@@ -124,4 +125,19 @@ test('spans, moments, bytes and rates are read as people write them', () => {
   assert.ok(Math.abs(Date.now() - 7_200_000 - parseMoment('2h')) < 60_000);
   for (const nonsense of ['5', '5 parsecs', '-3s', '', '1h garbage'])
     assert.throws(() => parseSpan(nonsense), { code: 'USAGE' }, nonsense);
+});
+
+test('what needs attention is a line each, a missed target in the units of its figure', () => {
+  assert.equal(
+    attentionText({ code: 'NO_WORKERS', message: 'nobody works', queue: 'mail' }),
+    'mail: nobody works',
+  );
+  const target = {
+    ...{ name: 'oldestDeadLetter', about: '', link: '/dead', value: 400_000, limit: 86_400 },
+    ...({ keep: 'below', unit: 'seconds' } as const),
+  };
+  assert.equal(
+    attentionText({ code: 'ALERT_RAISED', message: 'oldestDeadLetter is 400,000 seconds', target }),
+    'oldestDeadLetter is 4 d 15 h, should be below 1 d',
+  );
 });

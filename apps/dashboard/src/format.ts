@@ -153,6 +153,11 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
+/** `1,000+` where counting stopped. */
+export function atLeast(count: string, isAll: boolean): string {
+  return isAll ? count : `${count}+`;
+}
+
 /** Under a list that shows only the first ones; nothing where it shows all. */
 export function leftOut(shown: number, all: number, what: string): string | undefined {
   return all > shown ? `${number(shown)} of ${number(all)} ${what}` : undefined;

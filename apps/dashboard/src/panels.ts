@@ -1,6 +1,7 @@
 // The registry of panels on the overview, from top to bottom. A new part adds its panel here: it gets the latest overview and its history,
 // and asks for the rest itself.
 import type { ComponentType } from 'preact';
+import type { Answer } from './data/answer.js';
 import type { History } from './data/history.js';
 import type { Overview } from './data/shapes.js';
 import { AttentionPanel } from './panels/attention.js';
@@ -17,7 +18,7 @@ import { TargetsPanel } from './panels/targets.js';
 
 export interface PanelProps {
   overview: Overview;
-  history: History | undefined;
+  history: Pick<Answer<History>, 'data' | 'error'>;
 }
 
 export interface PanelEntry {
@@ -36,9 +37,9 @@ export const panels: readonly PanelEntry[] = [
   { name: 'failures', size: 'third', panel: FailureChart },
   { name: 'dead letters', size: 'half', panel: DeadPanel },
   { name: 'retries', size: 'half', panel: RetriesPanel },
-  { name: 'cache', size: 'half', panel: CachePanel },
-  { name: 'redis', size: 'half', panel: RedisPanel },
   { name: 'targets', size: 'two-thirds', panel: TargetsPanel },
   { name: 'files', size: 'third', panel: FilesPanel },
+  { name: 'cache', size: 'half', panel: CachePanel },
+  { name: 'redis', size: 'half', panel: RedisPanel },
   { name: 'queues', size: 'full', panel: QueuesPanel },
 ];

@@ -2,6 +2,7 @@
 // came later and is not in this table is shown with the server's words, counts as broken, and leads to its queue.
 import type { Attention } from './data/shapes.js';
 import { to } from './place.js';
+import { describeTarget, placeOf } from './targets.js';
 
 export type Severity = 'bad' | 'warn' | 'neutral';
 
@@ -32,6 +33,8 @@ const known: Record<string, Trouble> = {
     severity: 'bad',
     advice: 'Set maxmemory-policy to noeviction and give it more memory.',
   },
+  REDIS_MAY_EVICT: { ...redis, severity: 'bad', advice: 'Set maxmemory-policy to noeviction.' },
+  REDIS_KEEPS_NO_FILE: { ...redis, severity: 'warn', advice: 'Set appendonly to yes.' },
   REDIS_NEARLY_FULL: {
     ...redis,
     severity: 'warn',
@@ -42,6 +45,20 @@ const known: Record<string, Trouble> = {
     advice: 'Start a worker: SLUICE_HANDLERS=./handlers.js npm start',
     place: (queue) => to('workers', { queue }),
     link: 'See the workers',
+  },
+  JOBS_FAIL: {
+    severity: 'bad',
+    advice: 'Its retries say why. Paused, it wastes no attempt until that is mended.',
+    place: (queue) => to('retries', { queue }),
+    link: 'See the retries',
+  },
+  ALERT_RAISED: { severity: 'bad' },
+  TARGET_MISSED: { severity: 'warn' },
+  CACHE_WITHOUT_REDIS: {
+    severity: 'warn',
+    advice: 'Readers went to the database meanwhile.',
+    place: () => '/cache',
+    link: 'See the cache',
   },
   DEAD_LETTERS: { severity: 'warn', place: (queue) => to('dead', { queue }), link: 'See the letters' },
   LONG_WAIT: {
@@ -60,7 +77,8 @@ const known: Record<string, Trouble> = {
 };
 
 /** What nobody has described is a part that could not be read: broken. */
-export function troubleOf({ code, queue }: Attention): Required<Omit<Trouble, 'place'>> & { href: string } {
+export function troubleOf(item: Attention): Required<Omit<Trouble, 'place'>> & { href: string } {
+  const { code, queue, target } = item;
   const {
     severity,
     advice = '',
@@ -71,6 +89,11 @@ export function troubleOf({ code, queue }: Attention): Required<Omit<Trouble, 'p
     : code.startsWith('REDIS')
       ? { ...redis, severity: 'bad' as const }
       : { severity: 'bad' as const };
+  if (target)
+    return {
+      ...{ severity, advice: describeTarget(target).advice },
+      ...{ href: placeOf(target.link) ?? '/', link: 'See why' },
+    };
   const usual = queue === undefined ? '/queues' : to('queues', queue);
   return {
     severity,

@@ -14,7 +14,10 @@ test('a target says in words what it should be and what it is', () => {
     limit: number,
     unit: string,
     value: number | null,
-  ) => Object.values(describeTarget({ ...row, name, keep, limit, unit, value })).join(' | ');
+  ) => {
+    const { title, goal, now } = describeTarget({ ...row, name, keep, limit, unit, value });
+    return [title, goal, now].join(' | ');
+  };
   assert.equal(described('deadLetters', 'below', 50, 'count', 23), 'Dead letters | less than 50 | 23');
   assert.equal(
     described('oldestDeadLetter', 'below', 86_400, 'seconds', 9_000),

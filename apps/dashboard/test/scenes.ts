@@ -80,12 +80,9 @@ export function overviewOf(scene: SceneName, nowMs: number): Overview {
           sampled: counts.dead,
           topError: groupOf(i, name, nowMs),
         })),
+      queueCount: queues.filter(({ counts }) => counts.dead > 0).length,
     },
-    retries: {
-      count: sum(({ counts }) => counts.delayed),
-      complete: true,
-      nextMs: queues.length === 0 ? null : nowMs + 105_000,
-    },
+    retries: retriesOf(queues),
     uploads: { open: scene === 'empty' ? 0 : 3 },
     outbox: { waiting: scene === 'broken' ? 1_204 : 0, oldestMs: scene === 'broken' ? 190_000 : 0 },
     attention: attentionOf(scene, queues),
@@ -102,6 +99,22 @@ export function overviewOf(scene: SceneName, nowMs: number): Overview {
   };
 }
 
+/** The delayed jobs of a scene are all retries. */
+function retriesOf(queues: readonly QueueRow[]): Overview['retries'] {
+  const waiting = queues
+    .filter(({ counts }) => counts.delayed > 0)
+    .map(({ name, counts }) => ({
+      ...{ queue: name, count: counts.delayed, complete: true, nextMs: counts.nextDueMs! },
+    }))
+    .sort((a, b) => a.nextMs - b.nextMs);
+  return {
+    count: waiting.reduce((sum, { count }) => sum + count, 0),
+    complete: true,
+    nextMs: waiting[0]?.nextMs ?? null,
+    queues: waiting,
+  };
+}
+
 function attentionOf(scene: SceneName, queues: QueueRow[]): Overview['attention'] {
   if (scene === 'empty') return [];
   const dead = queues
@@ -112,15 +125,24 @@ function attentionOf(scene: SceneName, queues: QueueRow[]): Overview['attention'
       queue: name,
     }));
   const paused = { code: 'QUEUE_PAUSED', message: 'paused: no job is started', queue: 'mail' };
-  if (scene === 'busy') return [...dead.slice(0, 3), paused];
+  const missed = alertsOf(scene)
+    .items.filter(({ met }) => met === false)
+    .map(({ state, ...target }) => ({
+      code: state === 'raised' ? 'ALERT_RAISED' : 'TARGET_MISSED',
+      message: `${target.name} is ${target.value}, should be ${target.keep} ${target.limit}`,
+      target,
+    }));
+  if (scene === 'busy') return [...dead.slice(0, 3), paused, ...missed];
   return [
     { code: 'REDIS_CANNOT_WRITE', message: 'Redis could not write its append-only file' },
     { code: 'REDIS_EVICTS', message: 'Redis has thrown keys away; jobs may be among them' },
     { code: 'NO_WORKERS', message: '1,204,331 jobs wait and nobody works', queue: 'document' },
+    { code: 'JOBS_FAIL', message: '1,204 of 1,225 attempts failed just now', queue: 'audio' },
     { code: 'LONG_WAIT', message: 'its oldest job waits for minutes', queue: 'video' },
     { code: hostile, message: hostile },
     ...dead,
     paused,
+    ...missed,
   ];
 }
 
@@ -192,11 +214,15 @@ export function groupsOf(
   return { items, letters: items.reduce((sum, { count }) => sum + count, 0), complete: true };
 }
 
-function familyOf(family: string, hitRate: number, reads: number): CacheFamily {
+function familyOf(
+  family: string,
+  hitRate: number,
+  reads: number,
+  hitGoal: number | null = null,
+): CacheFamily {
   const hits = Math.round(reads * hitRate);
   return {
-    family,
-    hitRate,
+    ...{ family, hitRate, hitGoal },
     averageLoadMs: reads === 0 ? 0 : 48,
     averageRemainingTtlMs: family.startsWith('job') ? 4_000 : 850_000,
     nearHits: Math.round(hits * 0.4),
@@ -217,11 +243,11 @@ export function cacheOf(scene: SceneName): object {
     scene === 'empty'
       ? []
       : [
-          familyOf('user', 0.95, 10_234),
-          familyOf('job:status', 0.9, 25_678),
-          familyOf('doc:summary', 0.85, 5_432),
-          familyOf('vector:search', 0.7, 1_234),
-          familyOf('graph', 0.75, 876),
+          familyOf('user', 0.95, 10_234, 0.95),
+          familyOf('job:status', 0.9, 25_678, 0.9),
+          familyOf('doc:summary', 0.85, 5_432, 0.85),
+          familyOf('vector:search', 0.7, 1_234, 0.7),
+          familyOf('graph', 0.62, 876, 0.75),
           familyOf(hostile, 0.5, 12),
         ];
   return {
@@ -231,14 +257,22 @@ export function cacheOf(scene: SceneName): object {
   };
 }
 
-export function seriesOf(scene: SceneName, nowMs: number, seed: number): Series {
-  const start = Math.floor(nowMs / 60_000) * 60_000 - 60 * 60_000;
+const stepsMs = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+
+export function seriesOf(
+  scene: SceneName,
+  nowMs: number,
+  seed: number,
+  step: keyof typeof stepsMs = 'minute',
+): Series {
+  const stepMs = stepsMs[step];
+  const start = Math.floor(nowMs / stepMs) * stepMs - 60 * stepMs;
   return {
-    step: 'minute',
-    stepMs: 60_000,
+    step,
+    stepMs,
     complete: true,
     points: Array.from({ length: 60 }, (_, i) => ({
-      atMs: start + i * 60_000,
+      atMs: start + i * stepMs,
       figures:
         scene === 'empty' || (i > 20 && i < 24)
           ? null
@@ -255,6 +289,9 @@ export function seriesOf(scene: SceneName, nowMs: number, seed: number): Series 
               keys: 12_000 + i * 8,
               clients: 45,
               evicted: 0,
+              reads: 700 + 90 * Math.round(3 * Math.sin(i / 6)),
+              hits: 610 + 70 * Math.round(3 * Math.sin(i / 6)),
+              loads: 60,
             },
     })),
   };
@@ -364,72 +401,47 @@ export function workersOf(nowMs: number, count: number): WorkerRow[] {
 }
 
 export function alertsOf(scene: SceneName): { items: AlertRow[] } {
+  const isBroken = scene === 'broken';
   const row = (
     name: string,
     keep: 'below' | 'above',
     limit: number,
     unit: string,
     value: number,
+    path: string,
     about: string,
   ): AlertRow => {
     const met = scene === 'empty' ? null : keep === 'below' ? value < limit : value > limit;
+    // One that was kept until a moment ago is not raised yet.
+    const isRaised = isBroken && name !== 'oldestDeadLetter';
     return {
-      ...{
-        name,
-        keep,
-        limit,
-        unit,
-        met,
-        state: met === false ? 'raised' : 'ok',
-        link: 'https://sluice.example/dead',
-        raisedAt: null,
-      },
-      ...{
-        about,
-        since: new Date(Date.now() - 7_200_000).toISOString(),
-        value: scene === 'empty' ? null : value,
-      },
+      ...{ name, about, keep, limit, unit, met },
+      ...{ value: scene === 'empty' ? null : value, link: `https://sluice.example${path}` },
+      ...{ state: met === false ? (isRaised ? 'raised' : 'pending') : 'ok', raisedAt: null },
+      since: new Date(Date.now() - 7_200_000).toISOString(),
     };
   };
-  const isBroken = scene === 'broken';
+  const given = 'Jobs that were given up and wait for somebody.';
+  const oldest = isBroken ? 400_000 : 9_000;
   return {
     items: [
-      row('deadLetters', 'below', 50, 'count', isBroken ? 21_643 : 25, 'Jobs that nobody has decided on.'),
-      row(
-        'oldestDeadLetter',
-        'below',
-        86_400,
-        'seconds',
-        isBroken ? 400_000 : 9_000,
-        'How long the first waits.',
-      ),
-      row(
-        'retrySuccess',
-        'above',
-        0.9,
-        'share',
-        isBroken ? 0.41 : 0.99,
-        'Of the jobs that failed, those that then came through.',
-      ),
-      row('averageRetries', 'below', 2, 'count', 0.2, 'How often a job is tried again.'),
-      row(
-        'permanentFailures',
-        'below',
-        0.05,
-        'share',
-        isBroken ? 0.2 : 0.002,
-        'Of all jobs that ended, those that died.',
-      ),
-      row(hostile, 'below', 1, 'count', 0.5, hostile),
-      row('hitRate', 'above', 0.8, 'share', 0.88, 'Of the reads, those that the cache answered.'),
-      row('queriesSaved', 'above', 0.8, 'share', 0.91, 'Queries that the cache saved.'),
+      row('deadLetters', 'below', 50, 'count', isBroken ? 21_643 : 25, '/dead', given),
+      row('oldestDeadLetter', 'below', 86_400, 'seconds', oldest, '/dead', 'How long the first waits.'),
+      row('retrySuccess', 'above', 0.9, 'share', isBroken ? 0.41 : 0.99, '/retries', 'Those that helped.'),
+      row('averageRetries', 'below', 2, 'count', 0.2, '/retries', 'How often a job is tried again.'),
+      row('permanentFailures', 'below', 0.05, 'share', isBroken ? 0.2 : 0.002, '/dead', 'Those that died.'),
+      row(hostile, 'below', 1, 'count', 0.5, '/', hostile),
+      row('hitRate', 'above', 0.8, 'share', 0.88, '/cache', 'Of the reads, those that the cache answered.'),
+      row('queriesSaved', 'above', 0.8, 'share', 0.91, '/cache', 'Queries that the cache saved.'),
+      row('storageCallsSaved', 'above', 0.8, 'share', 0.85, '/cache', 'Calls that the cache saved.'),
       row(
         'timeSaved',
         'above',
         0.7,
         'share',
-        0.83,
-        'Of the time that reads would have taken, what they did not.',
+        0.64,
+        '/cache',
+        'Of the time of reads, what they did not take.',
       ),
     ],
   };

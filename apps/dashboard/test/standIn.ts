@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { Series } from '../src/data/shapes.js';
 import {
   alertsOf,
   cacheOf,
@@ -119,10 +120,12 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
   const nowMs = Date.now();
   const parts = address.pathname.split('/').slice(2).map(decodeURIComponent);
   const [kind, name = '', part, id = ''] = parts;
+  const step = (address.searchParams.get('step') ?? 'minute') as Series['step'];
   if (kind === 'session') return sessionReply(standIn, method, body);
   if (!standIn.signedIn) return [401, refusal('UNAUTHENTICATED', 'sign in first')];
   if (method !== 'GET') return changeReply(standIn, parts, body);
   if (kind === 'overview') return [200, overviewOf(scene, nowMs)];
+  if (kind === 'cache' && part === 'series') return [200, seriesOf(scene, nowMs, 2, step)];
   if (kind === 'cache') return [200, name === '' ? cacheOf(scene) : { value: hostile }];
   if (kind === 'workers') return [200, page(scene === 'empty' ? [] : workersOf(nowMs, 40))];
   if (kind === 'schedules') return [200, page(scene === 'empty' ? [] : schedules(nowMs))];
@@ -133,7 +136,7 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
     const all = scene === 'empty' ? [] : operations(nowMs);
     return [200, page(all.filter(({ state }) => wanted === undefined || wanted.includes(state)))];
   }
-  if (kind === 'redis' && name === 'series') return [200, seriesOf(scene, nowMs, 1)];
+  if (kind === 'redis' && name === 'series') return [200, seriesOf(scene, nowMs, 1, step)];
   if (kind === 'redis') return [200, { redis: overviewOf(scene, nowMs).redis }];
   if (kind === 'uploads') return [200, page(uploadsOf(scene))];
   if (kind === 'drives')
@@ -165,7 +168,7 @@ function reply(standIn: StandIn, method: string, address: URL, body: string): [n
   if (kind === 'webhooks') return [200, page(scene === 'empty' ? [] : webhooks(nowMs))];
   if (kind === 'alerts') return [200, alertsOf(scene)];
   if (kind === 'trace') return [200, trace(name, nowMs)];
-  if (kind === 'queues' && part === 'series') return [200, seriesOf(scene, nowMs, name.length)];
+  if (kind === 'queues' && part === 'series') return [200, seriesOf(scene, nowMs, name.length, step)];
   if (kind === 'queues' && part === 'dead') return [200, page(scene === 'empty' ? [] : lettersOf(nowMs))];
   if (kind === 'queues' && part === 'jobs' && id !== '') return [200, jobOf(name, id, nowMs)];
   if (kind === 'queues' && part === 'jobs' && scene === 'empty') return [200, page([])];

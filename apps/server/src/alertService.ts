@@ -17,6 +17,7 @@ export interface AlertServiceOptions {
 }
 
 export interface AlertService {
+  readonly alerts: Alerts;
   readonly routes: Route[];
   readonly metrics: MetricsSource;
   stop(deadlineMs: number): Promise<void>;
@@ -38,6 +39,7 @@ export async function startAlerts({
   });
   if (config.roles.has('relay')) await alerts.start();
   return {
+    alerts,
     routes: alertRoutes(alerts),
     metrics: () => retryFigures(alerts).catch(() => ''),
     stop: (deadlineMs) => alerts.close(deadlineMs),

@@ -1,4 +1,5 @@
 // What operators see and do: questions about queues and caches, bulk operations, live updates. Needs the parts that files need.
+import type { Alerts } from '@sluice/alerts';
 import type { Logger } from '@sluice/base';
 import type { Cache } from '@sluice/cache';
 import { Control } from '@sluice/control';
@@ -12,6 +13,7 @@ import type { Uploads } from '@sluice/upload';
 export interface ControlRoomOptions {
   redisUrl: string;
   inspect: Inspect;
+  alerts: Alerts;
   cache: Cache;
   records: Records;
   uploads: Uploads;
@@ -24,12 +26,12 @@ export interface ControlRoom {
 }
 
 export async function openControlRoom(options: ControlRoomOptions): Promise<ControlRoom> {
-  const { redisUrl, inspect, cache, records, uploads, logger } = options;
+  const { redisUrl, inspect, alerts, cache, records, uploads, logger } = options;
   const queueNamed = (name: string) => inspect.find(name);
   const operations = new Operations({ redis: redisUrl, queueNamed, logger });
   const events = new RedisLink(redisUrl, { name: 'sluice-control' });
   await operations.work().start();
-  const control = new Control({ inspect, operations, cache, records, uploads, events, logger });
+  const control = new Control({ inspect, alerts, operations, cache, records, uploads, events, logger });
   return {
     routes: control.routes,
     stop: async (deadlineMs) => {

@@ -124,15 +124,15 @@ export async function startFileService(options: FileServiceOptions, stops: Stop[
   });
   stops.push(() => inspect.close());
   await inspect.start();
-  const alerts = await startAlerts({ config, redisUrl, inspect, webhooks: webhooks.webhooks, logger });
-  stops.push((deadlineMs) => alerts.stop(deadlineMs));
+  const alerting = await startAlerts({ config, redisUrl, inspect, webhooks: webhooks.webhooks, logger });
+  stops.push((deadlineMs) => alerting.stop(deadlineMs));
   const relay = config.roles.has('relay')
     ? startRelay(redisUrl, records, cache, webhooks, logger)
     : undefined;
   if (relay) stops.push((deadlineMs) => relay.stop(deadlineMs));
   const isApi = config.roles.has('api');
   const control = isApi
-    ? await openControlRoom({ redisUrl, inspect, cache, records, uploads, logger })
+    ? await openControlRoom({ redisUrl, inspect, alerts: alerting.alerts, cache, records, uploads, logger })
     : undefined;
   if (control) stops.push((deadlineMs) => control.stop(deadlineMs));
   const restOptions: RestOptions | undefined = isApi
@@ -146,7 +146,7 @@ export async function startFileService(options: FileServiceOptions, stops: Stop[
         rates: { keyPerSecond: config.keyRate, failuresPerMinute: config.failureRate },
         defaultBucket: stores.defaultBucket,
         serviceKeys: new ServiceKeys(config.serviceKeys),
-        more: [...(control?.routes ?? []), ...webhooks.routes, ...alerts.routes],
+        more: [...(control?.routes ?? []), ...webhooks.routes, ...alerting.routes],
         origins: config.origins,
         ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
         trustProxy: config.trustProxy,
@@ -165,7 +165,7 @@ export async function startFileService(options: FileServiceOptions, stops: Stop[
       async () => prometheusText(cache.statistics()),
       ...(relay ? [relay.metrics, webhooks.metrics] : []),
       queueFigures(() => inspect.openAll()),
-      alerts.metrics,
+      alerting.metrics,
     ],
     hasKeys: () => access.access.hasKeys,
     door: {

@@ -1,9 +1,13 @@
-/** Alerts at `npm start`: dead letters beyond the limit reach a webhook, once, also across a restart. */
+/**
+ * Alerts at `npm start`: dead letters beyond the limit reach a webhook, once, also across a restart; and what needs attention says so, and
+ * nothing while all is well.
+ */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { GiveUp, Queue } from '@sluice/queue';
+import { RedisLink } from '@sluice/redis';
 import { waitUntil } from '@sluice/testbed';
 import { newDataDir, startServer } from './serverProcess.js';
 
@@ -73,4 +77,47 @@ test('a crossed threshold is told to a webhook once, with a link, and not again 
   );
   await again.close(500);
   await second.end('SIGTERM');
+});
+
+interface Attention {
+  code: string;
+  target?: { name: string; value: number; limit: number; link: string };
+}
+
+test('a fresh server needs nobody; what may lose jobs and a missed target need somebody at once', async (t) => {
+  const server = await startServer(newDataDir(), {
+    SLUICE_ROLES: 'queues,api,uploads,relay',
+    SLUICE_ALERTS: '{"deadLetters":3}',
+    SLUICE_ALERT_EVERY_MS: '500',
+  });
+  const redis = new RedisLink(server.redisUrl);
+  t.after(() => redis.close());
+  const ask = async <T>(path: string) => (await (await fetch(server.url + path)).json()) as T;
+  const attention = async () => (await ask<{ attention: Attention[] }>('/v1/overview')).attention;
+  const isJudged = async () => {
+    const { items } = await ask<{ items: Row[] }>('/v1/alerts');
+    return items.some(({ name, value }) => name === 'deadLetters' && value === 0);
+  };
+  await waitUntil('the targets are judged', isJudged, PATIENCE);
+  assert.deepEqual(await attention(), []);
+  await redis.call('CONFIG', ['SET', 'maxmemory-policy', 'allkeys-lru', 'appendonly', 'no']);
+  const codes = async () => (await attention()).map(({ code }) => code).join();
+  await waitUntil(
+    'it is noticed',
+    async () => (await codes()) === 'REDIS_MAY_EVICT,REDIS_KEEPS_NO_FILE',
+    PATIENCE,
+  );
+  await redis.call('CONFIG', ['SET', 'maxmemory-policy', 'noeviction', 'appendonly', 'yes']);
+  await waitUntil('it is mended', async () => (await codes()) === '', PATIENCE);
+  const queue = new Queue('mail', { redis: server.redisUrl });
+  await queue.work(() => Promise.reject(new GiveUp('no'))).start();
+  await queue.addMany([1, 2, 3].map((data) => ({ data })));
+  await waitUntil('it is missed', async () => (await codes()) === 'DEAD_LETTERS,TARGET_MISSED', PATIENCE);
+  const { target } = (await attention()).find(({ code }) => code === 'TARGET_MISSED')!;
+  assert.deepEqual(
+    [target!.name, target!.value, target!.limit, target!.link],
+    ['deadLetters', 3, 3, '/dead'],
+  );
+  await queue.close(500);
+  await server.end('SIGTERM');
 });

@@ -28,9 +28,15 @@ export interface Measured {
 export async function measure(inspect: Questions): Promise<Measured> {
   const snapshot = await inspect.snapshot();
   if (snapshot.problem) throw new Error(snapshot.problem.message);
-  const [jobs, cache, oldest] = await Promise.all([
+  const stored = (snapshot.cache?.families ?? []).filter(({ from }) => from === 'storage');
+  const [jobs, cache, storage, oldest] = await Promise.all([
     jobsOf(inspect, snapshot),
-    cacheOf(inspect, snapshot),
+    cacheOf(inspect, snapshot, [allCaches]),
+    cacheOf(
+      inspect,
+      snapshot,
+      stored.map(({ family }) => family),
+    ),
     oldestDeath(inspect, snapshot),
   ]);
   const { atMs, queues, redis } = snapshot;
@@ -44,7 +50,9 @@ export async function measure(inspect: Questions): Promise<Measured> {
     averageRetries: share(hour.failed, hour.done, fewestJobs),
     permanentFailures: share(hour.died, hour.done + hour.died, fewestJobs),
     hitRate: cache && share(cache.hits, cache.reads, fewestReads),
-    ...savings(cache),
+    queriesSaved: loadsSaved(cache),
+    storageCallsSaved: loadsSaved(storage),
+    timeSaved: timeSaved(cache),
     redisMemory: redis && redis.maxBytes > 0 ? redis.usedBytes / redis.maxBytes : undefined,
   };
   return { atMs, figures: all };
@@ -87,10 +95,14 @@ async function retriesInVain(inspect: Questions, jobs: readonly JobsOfHour[]): P
   return wasted;
 }
 
-async function cacheOf(inspect: Questions, { cache, atMs }: Snapshot) {
+/** Of these families together. */
+async function cacheOf(inspect: Questions, { cache, atMs }: Snapshot, families: readonly string[]) {
   if (!cache) return undefined;
-  const { points } = await inspect.series({ cache: allCaches, step: 'minute', fromMs: atMs - hourMs });
-  const minutes = points.map(({ figures }) => figures ?? {});
+  const fromMs = atMs - hourMs;
+  const all = await Promise.all(
+    families.map((family) => inspect.series({ cache: family, step: 'minute', fromMs })),
+  );
+  const minutes = all.flatMap(({ points }) => points.map(({ figures }) => figures ?? {}));
   const of = (name: string) => sum(minutes, name);
   return {
     ...{ hits: of('hits'), reads: of('reads') },
@@ -98,17 +110,19 @@ async function cacheOf(inspect: Questions, { cache, atMs }: Snapshot) {
   };
 }
 
-/** Against an operation without a cache, in which every read would be a load, and would take as long as the loads did. */
-function savings(
-  cache: Awaited<ReturnType<typeof cacheOf>>,
-): Record<'queriesSaved' | 'timeSaved', number | undefined> {
-  if (!cache || cache.reads < fewestReads) return { queriesSaved: undefined, timeSaved: undefined };
-  const { reads, loads, loadMs, waitedMs } = cache;
-  const withoutMs = loads >= fewestLoads ? (reads * loadMs) / loads : 0;
-  return {
-    queriesSaved: Math.max(0, 1 - loads / reads),
-    timeSaved: withoutMs > 0 ? Math.max(0, 1 - waitedMs / withoutMs) : undefined,
-  };
+type CacheOfHour = Awaited<ReturnType<typeof cacheOf>>;
+
+/** Against an operation without a cache, in which every read would be a load. */
+function loadsSaved(cache: CacheOfHour): number | undefined {
+  if (!cache || cache.reads < fewestReads) return undefined;
+  return Math.max(0, 1 - cache.loads / cache.reads);
+}
+
+/** And would take as long as the loads did. */
+function timeSaved(cache: CacheOfHour): number | undefined {
+  if (!cache || cache.reads < fewestReads || cache.loads < fewestLoads) return undefined;
+  const withoutMs = (cache.reads * cache.loadMs) / cache.loads;
+  return withoutMs > 0 ? Math.max(0, 1 - cache.waitedMs / withoutMs) : undefined;
 }
 
 async function oldestDeath(inspect: Questions, { queues }: Snapshot): Promise<number | undefined> {

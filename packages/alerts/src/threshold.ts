@@ -50,6 +50,11 @@ const known = {
     ...{ keep: 'above', limit: 0.8, unit: 'share', path: '/cache' },
     about: 'Queries that the reads of the last hour would have cost without the cache, and did not.',
   },
+  storageCallsSaved: {
+    ...{ keep: 'above', limit: 0.8, unit: 'share', path: '/cache' },
+    about:
+      'Calls of the storage that the reads of the last hour would have cost without the cache, and did not.',
+  },
   timeSaved: {
     ...{ keep: 'above', limit: 0.7, unit: 'share', path: '/cache' },
     about:

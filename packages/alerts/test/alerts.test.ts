@@ -182,7 +182,7 @@ test('the figures of real queues are those of the last hour, and of next to noth
   assert.deepEqual((await measure(inspect)).figures, {
     ...{ deadLetters: 0, oldestDeadLetter: 0, retrySuccess: undefined, averageRetries: undefined },
     ...{ permanentFailures: undefined, hitRate: undefined, redisMemory: undefined },
-    ...{ queriesSaved: undefined, timeSaved: undefined },
+    ...{ queriesSaved: undefined, storageCallsSaved: undefined, timeSaved: undefined },
   });
   await queue
     .work((job) => {
@@ -222,7 +222,7 @@ test('the figures of real queues are those of the last hour, and of next to noth
 test('what the cache saves is held against an hour in which every read would have been a load', async () => {
   const ofHour = async (figures: Record<string, number>) => {
     const asked = {
-      snapshot: async () => ({ atMs: 1, queues: [], redis: null, cache: {} }),
+      snapshot: async () => ({ atMs: 1, queues: [], redis: null, cache: { families: [] } }),
       series: async () => ({ points: [{ figures }] }),
     };
     const { figures: all } = await measure(asked as unknown as Parameters<typeof measure>[0]);
@@ -238,6 +238,24 @@ test('what the cache saves is held against an hour in which every read would hav
   assert.deepEqual(await ofHour({ reads: 99, loads: 1, loadMs: 1, waitedMs: 1 }), [undefined, undefined]);
   const few = await ofHour({ reads: 1_000, hits: 999, loads: 1, loadMs: 9_000, waitedMs: 10 });
   assert.deepEqual(few, [0.999, undefined], 'one load is no measure');
+});
+
+test('calls of the storage are counted of the families that are loaded from there', async () => {
+  const reads: Record<string, number> = { '*': 1_000, 'doc:summary': 90, 'doc:translation': 60, user: 850 };
+  const asked = (families: object[]) => ({
+    snapshot: async () => ({ atMs: 1, queues: [], redis: null, cache: { families } }),
+    series: async ({ cache }: { cache: string }) => ({
+      points: [{ figures: { reads: reads[cache], loads: 15 } }],
+    }),
+  });
+  const saved = async (families: object[]) =>
+    (await measure(asked(families) as unknown as Parameters<typeof measure>[0])).figures.storageCallsSaved;
+  const user = { family: 'user', from: null };
+  const summaries = { family: 'doc:summary', from: 'storage' };
+  const translations = { family: 'doc:translation', from: 'storage' };
+  assert.equal(await saved([user, summaries, translations]), 0.8);
+  assert.equal(await saved([user, summaries]), undefined, 'too few reads to say');
+  assert.equal(await saved([user]), undefined);
 });
 
 test('retries that were spent on jobs which died in the end did not help', async () => {

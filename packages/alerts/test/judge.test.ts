@@ -18,6 +18,7 @@ test('the usual limits are the targets of the operation', () => {
     permanentFailures: 'below 0.05',
     hitRate: 'above 0.8',
     queriesSaved: 'above 0.8',
+    storageCallsSaved: 'above 0.8',
     timeSaved: 'above 0.7',
     redisMemory: 'below 0.9',
   });

@@ -16,6 +16,7 @@ import type { Engine, Invalidated } from './engine.js';
 import { cacheErrors } from './errors.js';
 import { checkRedis, type RedisAdvice } from './eviction.js';
 import { CacheFamily } from './family.js';
+import { ForeignFamily } from './foreign.js';
 import { LoadGate } from './gate.js';
 import { KeptInvalidations, type Killed } from './kept.js';
 import { defaultPrefix, KeySpace } from './keys.js';
@@ -192,6 +193,11 @@ export class Cache {
   /** Values by name and groups by name, of any family, opened here or not: what `applyEvent` does. */
   kill(killed: Killed): Promise<Invalidated> {
     return this.#invalidate(killed);
+  }
+
+  /** One that other processes have opened: its values can be looked at and invalidated here, not loaded. */
+  foreign(name: string): ForeignFamily {
+    return new ForeignFamily(this.#engine, name);
   }
 
   /** Those that were opened here. */

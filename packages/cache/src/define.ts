@@ -60,7 +60,13 @@ export interface CacheDefinition<K, V> extends Loaders<K, V> {
   softTimeoutMs?: number;
   /** A load that takes longer fails: 30 s. */
   hardTimeoutMs?: number;
+  /** So large a share of its reads should be hits; whoever looks at the statistics is told. */
+  hitGoal?: number;
+  /** What its loads are calls of, where it is not the database: what is saved there is counted apart. */
+  from?: Source;
 }
+
+export type Source = 'storage';
 
 /** A definition with its defaults. */
 export interface Family<K, V> extends Loaders<K, V> {
@@ -79,6 +85,8 @@ export interface Family<K, V> extends Loaders<K, V> {
   readonly nearMs: number;
   readonly softTimeoutMs?: number;
   readonly hardTimeoutMs: number;
+  readonly hitGoal?: number;
+  readonly from?: Source;
 }
 
 /** Whatever tracking misses is gone after this long. */
@@ -89,6 +97,7 @@ const defaultNegativeMs = 30_000;
 const defaultHardTimeoutMs = 30_000;
 const defaultJitter = 0.1;
 const longestMs = 366 * 86_400_000;
+const noGroups: readonly string[] = [];
 
 export function defineCache<K, V>(definition: CacheDefinition<K, V>): Family<K, V> {
   const { ttlMs } = definition;
@@ -113,6 +122,7 @@ export function defineCache<K, V>(definition: CacheDefinition<K, V>): Family<K, 
   checkNumber(family, 'nearMs', 0, maxNearMs);
   checkNumber(family, 'hardTimeoutMs', 1, longestMs);
   if (family.softTimeoutMs !== undefined) checkNumber(family, 'softTimeoutMs', 0, longestMs);
+  if (family.hitGoal !== undefined) checkNumber(family, 'hitGoal', 0, 1);
   if (family.schema !== undefined) checkSchema(family.schema);
   return Object.freeze(family);
 }
@@ -120,6 +130,11 @@ export function defineCache<K, V>(definition: CacheDefinition<K, V>): Family<K, 
 /** The name of a value. */
 export function valueName<K, V>(family: Family<K, V>, key: K): string {
   return nameOf(family.name, family.key(key));
+}
+
+/** The names of the groups that it belongs to. */
+export function groupsOf<K, V>({ groups }: Family<K, V>, key: K): readonly string[] {
+  return groups === undefined ? noGroups : groups(key).map((group) => groupName(group));
 }
 
 export function groupName(group: GroupRef): string {

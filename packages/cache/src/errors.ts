@@ -17,6 +17,11 @@ export const cacheErrors = defineErrors({
       `A key is made of texts and numbers, not of ${d.part === null ? 'null' : typeof d.part}. Look at what the key function got.`,
     retryable: false,
   },
+  PARTS_WANTED: {
+    message: (d: { family: string }) =>
+      `How a key of ${d.family} becomes a name is known only where it was opened. Give the parts that follow its name: "17", or ["17", "en"].`,
+    retryable: false,
+  },
   NAME_TAKEN: {
     message: (d: { name: string }) =>
       `The family ${d.name} is open already. Open it once and share what open() returns.`,

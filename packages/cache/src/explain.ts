@@ -1,8 +1,7 @@
 // Why is this key in the state it is in? Everything that decides about one value, and one sentence that sums it up.
-import type { Family } from './define.js';
 import type { Engine } from './engine.js';
-import { isCompressed, isNegative, readEnvelope } from './envelope.js';
-import { judge, type Verdict } from './judge.js';
+import { isCompressed, isNegative, readEnvelope, type Envelope } from './envelope.js';
+import { judge, type Times, type Verdict } from './judge.js';
 import type { Place } from './lookup.js';
 
 export interface Explanation {
@@ -35,12 +34,13 @@ export interface Explanation {
   breaker: 'closed' | 'open';
 }
 
-export async function explain<K>(
+/** Everything about a value, with the value itself if it could be read. */
+export async function examine<K>(
   engine: Engine,
-  family: Family<K, unknown>,
+  times: Times,
   place: Place<K>,
   isUnderWay: boolean,
-): Promise<Explanation> {
+): Promise<{ explanation: Explanation; envelope?: Envelope }> {
   const { keys, near, kept, breaker } = engine;
   const [valueKey, leaseKey] = [keys.value(place.name), keys.lease(place.name)];
   const remainingMs = near.remainingMs(place.name);
@@ -57,6 +57,7 @@ export async function explain<K>(
     isKept: kept.concerns(place.name, place.groups),
     breaker: breaker.isOpen ? 'open' : 'closed',
   };
+  let envelope: Envelope | undefined;
   try {
     const generationKeys = place.groups.map((group) => keys.generation(group));
     const [values, keptForMs, leaseMs] = await Promise.all([
@@ -68,7 +69,8 @@ export async function explain<K>(
     if (failed) throw failed;
     const [stored, ...generations] = values as (Buffer | null)[];
     if ((leaseMs as number) > 0) explanation.lease = { remainingMs: leaseMs as number };
-    await describe(explanation, engine, family, place, stored ?? null, generations, keptForMs as number);
+    envelope = stored ? await readEnvelope(stored) : undefined;
+    describe(explanation, engine, times, place, stored ?? null, envelope, generations, keptForMs as number);
   } catch {
     explanation.because = 'Redis cannot be asked: readers go to the loader.';
   }
@@ -76,26 +78,26 @@ export async function explain<K>(
     explanation.because =
       'An invalidation of it has not reached Redis yet: readers of this process go to the loader.';
   }
-  return explanation;
+  return { explanation, ...(envelope && { envelope }) };
 }
 
-async function describe<K>(
+function describe<K>(
   explanation: Explanation,
   engine: Engine,
-  family: Family<K, unknown>,
+  times: Times,
   place: Place<K>,
   stored: Buffer | null,
+  envelope: Envelope | undefined,
   generations: (Buffer | null)[],
   keptForMs: number,
-): Promise<void> {
-  const envelope = stored === null ? undefined : await readEnvelope(stored);
+): void {
   explanation.groups = place.groups.map((group, index) => ({
     group,
     carried: envelope?.gens?.[group],
     current: generations[index]?.toString(),
   }));
   const verdict: Verdict = envelope
-    ? judge(envelope, place.groups, generations, engine.serverClock.now(), family, () => 0)
+    ? judge(envelope, place.groups, generations, engine.serverClock.now(), times, () => 0)
     : { kind: 'missing', why: stored === null ? 'absent' : 'unreadable' };
   explanation.state = verdict.kind;
   explanation.because = sentence(verdict, explanation);

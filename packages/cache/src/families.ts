@@ -85,11 +85,24 @@ const minutes = 60 * seconds;
 const hours = 60 * minutes;
 
 const document = (name: string) =>
-  defineCache<Id, DocumentText | undefined>({ name, key: (id) => id, ttlMs: hours });
+  defineCache<Id, DocumentText | undefined>({
+    ...{ name, key: (id) => id, ttlMs: hours },
+    ...{ hitGoal: 0.85, from: 'storage' },
+  });
 
 export const families = {
-  user: defineCache<Id, User | undefined>({ name: 'user', key: (id) => id, ttlMs: 15 * minutes }),
-  userRbac: defineCache<Id, Rbac | undefined>({ name: 'user:rbac', key: (id) => id, ttlMs: 15 * minutes }),
+  user: defineCache<Id, User | undefined>({
+    name: 'user',
+    key: (id) => id,
+    ttlMs: 15 * minutes,
+    hitGoal: 0.95,
+  }),
+  userRbac: defineCache<Id, Rbac | undefined>({
+    name: 'user:rbac',
+    key: (id) => id,
+    ttlMs: 15 * minutes,
+    hitGoal: 0.95,
+  }),
   usersManagers: defineCache<void, Manager[]>({ name: 'users:managers', key: () => [], ttlMs: 5 * minutes }),
   usersAnalysts: defineCache<Id, User[]>({
     name: 'users:analysts',
@@ -102,12 +115,14 @@ export const families = {
     key: (id) => id,
     ttlMs: 5 * seconds,
     nearMs: 0,
+    hitGoal: 0.9,
   }),
   jobProgress: defineCache<string, JobProgress | undefined>({
     name: 'job:progress',
     key: (id) => id,
     ttlMs: 5 * seconds,
     nearMs: 0,
+    hitGoal: 0.9,
   }),
   docSummary: document('doc:summary'),
   docTranscription: document('doc:transcription'),
@@ -116,12 +131,14 @@ export const families = {
     name: 'vector:search',
     key: ({ query, jobId }) => [md5(query), jobId],
     ttlMs: 30 * minutes,
+    hitGoal: 0.7,
     groups: () => ['vector:search'],
   }),
   graph: defineCache<{ jobId: string; documentIds: readonly Id[] }, Graph>({
     name: 'graph',
     key: ({ jobId, documentIds }) => [jobId, digest(JSON.stringify(documentIds.map(String).sort()))],
     ttlMs: 10 * minutes,
+    hitGoal: 0.75,
     groups: ({ jobId }) => [['graph', jobId]],
   }),
   /**

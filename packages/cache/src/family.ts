@@ -1,10 +1,10 @@
 // What the users of a cache hold in their hands: one family of values. Reading is the whole of it that has to be fast: a copy in this
 // process is found by name; everything else becomes a lookup, which shares one MGET with all lookups of this turn of the loop.
-import { groupName, valueName } from './define.js';
-import type { Family, GroupRef } from './define.js';
+import { groupsOf, valueName } from './define.js';
+import type { Family } from './define.js';
 import type { Engine, Invalidated } from './engine.js';
 import { isNegative } from './envelope.js';
-import { explain, type Explanation } from './explain.js';
+import { examine, type Explanation } from './explain.js';
 import { Flights } from './flights.js';
 import type { CountedFamily } from './published.js';
 import { Lookups, type Found, type Place } from './lookup.js';
@@ -12,7 +12,6 @@ import { FamilyCounts, summarise, type FamilyStatistics } from './statistics.js'
 
 /** So many keys are read and loaded at once, when a family is warmed. */
 const warmAtOnce = 500;
-const noGroups: readonly string[] = [];
 
 export interface Warmed {
   /** They were there already. */
@@ -49,7 +48,7 @@ export class CacheFamily<K, V> {
         return copy.promise as Promise<V>;
       }
     }
-    return this.#fetch({ name, key, groups: this.#groupsOf(key) });
+    return this.#fetch({ name, key, groups: groupsOf(this.family, key) });
   }
 
   /** The values in the order of the keys: one MGET, and one call of the batch loader for what is missing. */
@@ -62,7 +61,7 @@ export class CacheFamily<K, V> {
       const name = valueName(this.family, key);
       const copy = this.family.nearMs > 0 ? this.#engine.near.find(name) : undefined;
       if (copy === undefined) {
-        places.push({ name, key, groups: this.#groupsOf(key) });
+        places.push({ name, key, groups: groupsOf(this.family, key) });
         indexes.push(index);
       } else {
         this.#counts.nearHits += 1;
@@ -111,14 +110,10 @@ export class CacheFamily<K, V> {
   }
 
   /** Why a key is in the state it is in. */
-  explain(key: K): Promise<Explanation> {
+  async explain(key: K): Promise<Explanation> {
     const place = this.#placeOf(key);
-    return explain(
-      this.#engine,
-      this.family as Family<K, unknown>,
-      place,
-      this.#flights.isUnderWay(place.name),
-    );
+    const isUnderWay = this.#flights.isUnderWay(place.name);
+    return (await examine(this.#engine, this.family, place, isUnderWay)).explanation;
   }
 
   statistics(): FamilyStatistics {
@@ -128,8 +123,11 @@ export class CacheFamily<K, V> {
   /** @internal To be published. */
   get counted(): CountedFamily {
     const { loadMs, remainingMs, waitedMs, ...rest } = this.#counts;
+    const { hitGoal, from } = this.family;
     return {
       family: this.name,
+      ...(hitGoal !== undefined && { hitGoal }),
+      ...(from !== undefined && { from }),
       ...rest,
       loadMs: Math.round(loadMs),
       remainingMs: Math.round(remainingMs),
@@ -234,12 +232,7 @@ export class CacheFamily<K, V> {
   }
 
   #placeOf(key: K): Place<K> {
-    return { name: valueName(this.family, key), key, groups: this.#groupsOf(key) };
-  }
-
-  #groupsOf(key: K): readonly string[] {
-    const { groups } = this.family;
-    return groups === undefined ? noGroups : groups(key).map((group: GroupRef) => groupName(group));
+    return { name: valueName(this.family, key), key, groups: groupsOf(this.family, key) };
   }
 
   #dropCopy(name: string): void {

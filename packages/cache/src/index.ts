@@ -11,8 +11,10 @@ export {
   type LoadContext,
   type Loaders,
   type LoadMany,
+  type Source,
 } from './define.js';
 export { CacheFamily, type Warmed } from './family.js';
+export { ForeignFamily } from './foreign.js';
 export type { Invalidated } from './engine.js';
 export type { Explanation } from './explain.js';
 export type { Killed } from './kept.js';

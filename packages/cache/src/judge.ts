@@ -14,7 +14,7 @@ export type Verdict =
 
 const largestDraw = 40;
 
-type Times = Pick<Family<never, unknown>, 'staleMs' | 'staleIfErrorMs' | 'earlyRefresh'>;
+export type Times = Pick<Family<never, unknown>, 'staleMs' | 'staleIfErrorMs' | 'earlyRefresh'>;
 
 export function judge(
   envelope: Envelope,

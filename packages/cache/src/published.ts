@@ -1,11 +1,16 @@
 // What all processes have counted, as each of them publishes it now and then: read in one call, and added up. A process that begins
 // anew counts from zero, so what happened between two looks is found process by process, never as a difference of sums.
 import type { RedisLink } from '@sluice/redis';
+import type { Family } from './define.js';
 import { defaultPrefix, KeySpace } from './keys.js';
 import { keepMs } from './publisher.js';
 import { addCounts, FamilyCounts, type CacheStatistics } from './statistics.js';
 
-export type CountedFamily = FamilyCounts & { family: string };
+/** What a family has counted, with what its definition says of it. */
+export type CountedFamily = FamilyCounts & { family: string } & Pick<
+    Family<never, unknown>,
+    'hitGoal' | 'from'
+  >;
 
 /** One process with one cache. */
 export interface PublishedCache extends Omit<CacheStatistics, 'families'> {

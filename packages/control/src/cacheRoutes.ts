@@ -1,9 +1,10 @@
-// The cache: how each family does, why a value is in the state it is in, and make it go.
+// The cache: how each family does and did, why a value is in the state it is in, and make it go; of families that any process has opened.
 import { isSluiceError } from '@sluice/base';
-import type { CacheFamily } from '@sluice/cache';
+import { ForeignFamily, type CacheFamily } from '@sluice/cache';
 import { restErrors, type JsonSchema, type Route } from '@sluice/rest';
 import { controlErrors } from './errors.js';
 import type { ControlParts } from './parts.js';
+import { seriesRoute } from './seriesRoute.js';
 
 const key: JsonSchema = {
   type: 'string',
@@ -11,11 +12,14 @@ const key: JsonSchema = {
 };
 
 export function cacheRoutes({ cache, inspect }: ControlParts): Route[] {
-  const family = (name: string): CacheFamily<unknown, unknown> => {
-    const known = cache.families();
-    const found = known.find((one) => one.name === name);
+  const family = async (name: string): Promise<CacheFamily<unknown, unknown> | ForeignFamily> => {
+    const here = cache.families();
+    const found = here.find((one) => one.name === name);
     if (found) return found;
-    throw controlErrors.FAMILY_NOT_FOUND({ family: name, known: known.map((one) => one.name).join(', ') });
+    const published = (await inspect.caches())?.families.map((one) => one.family) ?? [];
+    if (published.includes(name)) return cache.foreign(name);
+    const known = new Set([...here.map((one) => one.name), ...published]);
+    throw controlErrors.FAMILY_NOT_FOUND({ family: name, known: [...known].join(', ') });
   };
   return [
     {
@@ -27,6 +31,9 @@ export function cacheRoutes({ cache, inspect }: ControlParts): Route[] {
       answers: '200 {families, …}',
       handle: () => inspect.caches(),
     },
+    seriesRoute(inspect, '/v1/cache/:family/series', 'a family, or of all with *', ({ family: name }) => ({
+      cache: name!,
+    })),
     {
       method: 'GET',
       url: '/v1/cache/:family/explain',
@@ -36,7 +43,7 @@ export function cacheRoutes({ cache, inspect }: ControlParts): Route[] {
       answers: '200 and what decides about it',
       query: { key },
       handle: async ({ params, query }) => {
-        const of = family(params['family']!);
+        const of = await family(params['family']!);
         return understood(() => of.explain(keyOf(query['key'])));
       },
     },
@@ -45,13 +52,17 @@ export function cacheRoutes({ cache, inspect }: ControlParts): Route[] {
       url: '/v1/cache/:family/entry',
       needs: 'viewer',
       of: 'installation',
-      summary: 'The value as readers get it; loads it if it is not there.',
+      summary:
+        'The value as readers get it; loads it if it is not there. What only other processes can load is answered from Redis.',
       answers: '200 {value}',
       query: { key },
       handle: async ({ params, query }) => {
-        const of = family(params['family']!);
-        const value = await understood(() => of.get(keyOf(query['key'])));
-        return { value: value ?? null };
+        const of = await family(params['family']!);
+        const key = keyOf(query['key']);
+        if (!(of instanceof ForeignFamily)) return { value: (await understood(() => of.get(key))) ?? null };
+        const found = await understood(() => of.peek(key));
+        if (!found) throw controlErrors.VALUE_NOT_FOUND({ family: of.name });
+        return { value: found.value ?? null };
       },
     },
     {
@@ -80,14 +91,13 @@ export function cacheRoutes({ cache, inspect }: ControlParts): Route[] {
         },
       },
       handle: async ({ params, request, note }) => {
-        const of = family(params['family']!);
+        const name = params['family']!;
         const body = request.body as { key?: unknown; group?: string | [string, ...string[]] };
-        note({ family: of.name, what: JSON.stringify(body).slice(0, 500) });
-        const invalidated =
-          body.group !== undefined
-            ? await cache.invalidateGroup(body.group)
-            : await understood(() => of.invalidate(body.key));
-        return { invalidated };
+        note({ family: name, what: JSON.stringify(body).slice(0, 500) });
+        // A group is known by its name, and may outlive the last process that opened its family.
+        if (body.group !== undefined) return { invalidated: await cache.invalidateGroup(body.group) };
+        const of = await family(name);
+        return { invalidated: await understood(() => of.invalidate(body.key)) };
       },
     },
   ];
@@ -120,7 +130,11 @@ async function understood<T>(ask: () => T | Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    if (error instanceof TypeError || isSluiceError(error, 'KEY_INVALID'))
+    if (
+      error instanceof TypeError ||
+      isSluiceError(error, 'KEY_INVALID') ||
+      isSluiceError(error, 'PARTS_WANTED')
+    )
       throw restErrors.REQUEST_INVALID({
         reason: `the family cannot make a name of this key (${error.message})`,
       });

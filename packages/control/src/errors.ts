@@ -42,7 +42,12 @@ export const controlErrors = defineErrors({
   },
   FAMILY_NOT_FOUND: {
     message: (d: { family: string; known: string }) =>
-      `this server caches nothing called "${d.family}"; it knows ${d.known}`,
+      `no process caches anything called "${d.family}"; there are ${d.known}`,
+    retryable: false,
+  },
+  VALUE_NOT_FOUND: {
+    message: (d: { family: string }) =>
+      `the value is not in Redis, and only the processes that opened "${d.family}" can load it`,
     retryable: false,
   },
   TRACE_NOT_FOUND: {

@@ -3,7 +3,8 @@
 // Counts come from the sampler, whose cost has a bound. What jobs died of and what waits for its next attempt are questions of another kind:
 // they read letters and jobs. Only queues that have some are asked, and what the questions took is paid off before they are asked again:
 // they take at most a fiftieth of the time. In between their last answers are shown beside counts that are fresh.
-import type { DeadSummary, Overview as Sums, RetrySummary, Snapshot } from '@sluice/inspect';
+import type { AlertRow } from '@sluice/alerts';
+import type { DeadSummary, Overview as Sums, RedisHealth, RetrySummary, Snapshot } from '@sluice/inspect';
 import type { ControlParts } from './parts.js';
 import { withOwner, type QueueRow } from './reserved.js';
 
@@ -20,6 +21,8 @@ export interface DeadOverview {
   topError: { queue: string; title: string; fingerprint: string; count: number } | null;
   /** The queues with the most of them. */
   queues: DeadSummary[];
+  /** How many queues have some. */
+  queueCount: number;
 }
 
 export interface Overview extends Omit<Sums, 'queues'> {
@@ -36,6 +39,8 @@ export interface Attention {
   code: string;
   message: string;
   queue?: string;
+  /** The target that is missed. */
+  target?: Pick<AlertRow, 'name' | 'about' | 'keep' | 'limit' | 'unit' | 'value' | 'link'>;
 }
 
 /** What reading letters and jobs has found. */
@@ -44,7 +49,7 @@ interface Details {
   retries: RetrySummary;
 }
 
-export type OverviewParts = Pick<ControlParts, 'inspect' | 'records'>;
+export type OverviewParts = Pick<ControlParts, 'inspect' | 'records' | 'alerts'>;
 
 export class OverviewSource {
   readonly #parts: OverviewParts;
@@ -71,12 +76,13 @@ export class OverviewSource {
   }
 
   async #compose(): Promise<Overview> {
-    const { inspect, records } = this.#parts;
-    const [sums, snapshot, open, outbox] = await Promise.all([
+    const { inspect, records, alerts } = this.#parts;
+    const [sums, snapshot, open, outbox, targets] = await Promise.all([
       inspect.overview(),
       inspect.snapshot(),
       records.uploads.countOpen(),
       records.outbox.state(),
+      alerts.list(),
     ]);
     const { dead, retries } = await this.#detailsOf(snapshot);
     const summary = summariseDead(withCounts(dead, snapshot.queues));
@@ -88,7 +94,7 @@ export class OverviewSource {
       uploads: { open },
       outbox,
     };
-    return { ...overview, attention: attentionOf(overview) };
+    return { ...overview, attention: attentionOf(overview, targets) };
   }
 
   async #detailsOf({ queues, problem }: Snapshot): Promise<Details> {
@@ -120,7 +126,8 @@ function withCounts(found: readonly DeadSummary[], queues: Snapshot['queues']): 
 }
 
 function summariseDead(queues: readonly DeadSummary[]): DeadOverview {
-  const letters = queues.reduce((sum, queue) => sum + queue.letters, 0);
+  const having = queues.filter((queue) => queue.letters > 0);
+  const letters = having.reduce((sum, queue) => sum + queue.letters, 0);
   const counted = queues.filter(({ averageAttempts }) => averageAttempts !== null);
   const sampled = counted.reduce((sum, queue) => sum + queue.sampled, 0);
   const attempts = counted.reduce((sum, queue) => sum + queue.averageAttempts! * queue.sampled, 0);
@@ -133,56 +140,113 @@ function summariseDead(queues: readonly DeadSummary[]): DeadOverview {
     topError: top
       ? { queue: top.queue, title: top.title, fingerprint: top.fingerprint, count: top.count }
       : null,
-    queues: queues
-      .filter((queue) => queue.letters > 0)
-      .sort((a, b) => b.letters - a.letters)
-      .slice(0, mostQueuesWithDead),
+    queues: having.toSorted((a, b) => b.letters - a.letters).slice(0, mostQueuesWithDead),
+    queueCount: having.length,
   };
 }
 
 const longWaitMs = 5 * 60_000;
 const lateOutboxMs = 60_000;
 const nearlyFull = 0.9;
+/** Where nearly all of so many attempts fail, it is not this job or that one. */
+const fewestAttempts = 10;
+const nearlyAll = 0.8;
 
 /** What somebody on call should look at, the worst first. */
-function attentionOf(overview: Omit<Overview, 'attention'>): Attention[] {
-  const { redis, queues, problems, outbox } = overview;
-  const found: Attention[] = problems.map(({ code, message, queue }) => ({
-    code,
-    message,
-    ...(queue !== undefined && { queue }),
-  }));
-  if (redis && redis.maxBytes > 0 && redis.usedBytes > nearlyFull * redis.maxBytes)
-    found.push({ code: 'REDIS_NEARLY_FULL', message: 'Redis has used more than nine tenths of its memory' });
-  if (redis && redis.evicted > 0)
-    found.push({ code: 'REDIS_EVICTS', message: 'Redis has thrown keys away; jobs may be among them' });
-  if (redis && !redis.aof.lastWriteOk)
-    found.push({ code: 'REDIS_CANNOT_WRITE', message: 'Redis could not write its append-only file' });
+function attentionOf(overview: Omit<Overview, 'attention'>, targets: readonly AlertRow[]): Attention[] {
+  const { redis, cache, queues, problems, outbox } = overview;
+  const missed = targets.filter(({ met, state }) => met === false || state === 'raised');
   // Among queues with the same trouble, the one with the most letters is the worst.
   const worstFirst = [...queues].sort((a, b) => b.counts.dead - a.counts.dead);
-  for (const { name, counts, paused } of worstFirst) {
-    if (paused) found.push({ code: 'QUEUE_PAUSED', message: 'paused: no job is started', queue: name });
-    else if (counts.waiting > 0 && counts.workers === 0)
-      found.push({
-        code: 'NO_WORKERS',
-        message: `${counted(counts.waiting, 'job waits', 'jobs wait')} and nobody works`,
-        queue: name,
-      });
-    else if (counts.oldestWaitingMs > longWaitMs)
-      found.push({ code: 'LONG_WAIT', message: 'its oldest job waits for minutes', queue: name });
-    if (counts.dead > 0)
-      found.push({
-        code: 'DEAD_LETTERS',
-        message: counted(counts.dead, 'dead letter', 'dead letters'),
-        queue: name,
-      });
-  }
+  const found: Attention[] = [
+    ...problems.map(({ code, message, queue }) => ({
+      ...{ code, message },
+      ...(queue !== undefined && { queue }),
+    })),
+    ...(redis ? troublesOfRedis(redis) : []),
+    ...worstFirst.flatMap(troublesOfQueue),
+    ...missed.map(missedTarget),
+  ];
+  if (redis && isNearlyFull(redis) && !missed.some(({ name }) => name === 'redisMemory'))
+    found.push({ code: 'REDIS_NEARLY_FULL', message: 'Redis has used more than nine tenths of its memory' });
+  if (cache && cache.openBreakers > 0)
+    found.push({
+      code: 'CACHE_WITHOUT_REDIS',
+      message: `${counted(cache.openBreakers, 'process', 'processes')} could not reach the cache in the last minute`,
+    });
   if (outbox.oldestMs > lateOutboxMs)
     found.push({ code: 'OUTBOX_LATE', message: 'events wait for more than a minute to be published' });
   return found;
 }
 
+function troublesOfRedis({ evicted, policy, aof }: RedisHealth): Attention[] {
+  const found: Attention[] = [];
+  if (evicted > 0)
+    found.push({ code: 'REDIS_EVICTS', message: 'Redis has thrown keys away; jobs may be among them' });
+  else if (policy !== '' && policy !== 'noeviction')
+    found.push({
+      code: 'REDIS_MAY_EVICT',
+      message: `Redis throws keys away when its memory is full (${policy}); jobs may be among them`,
+    });
+  if (!aof.enabled)
+    found.push({
+      code: 'REDIS_KEEPS_NO_FILE',
+      message: 'Redis keeps no append-only file: a crash loses jobs',
+    });
+  else if (!aof.lastWriteOk)
+    found.push({ code: 'REDIS_CANNOT_WRITE', message: 'Redis could not write its append-only file' });
+  return found;
+}
+
+function troublesOfQueue({ name: queue, counts, paused, lately }: QueueRow): Attention[] {
+  const found: Attention[] = [];
+  const failed = lately.failed + lately.died;
+  const attempts = lately.done + failed;
+  if (!paused && attempts >= fewestAttempts && failed >= nearlyAll * attempts)
+    found.push({
+      code: 'JOBS_FAIL',
+      message: `${failed.toLocaleString('en-US')} of ${counted(attempts, 'attempt', 'attempts')} failed just now`,
+      queue,
+    });
+  if (paused) found.push({ code: 'QUEUE_PAUSED', message: 'paused: no job is started', queue });
+  else if (counts.waiting > 0 && counts.workers === 0)
+    found.push({
+      code: 'NO_WORKERS',
+      message: `${counted(counts.waiting, 'job waits', 'jobs wait')} and nobody works`,
+      queue,
+    });
+  else if (counts.oldestWaitingMs > longWaitMs)
+    found.push({ code: 'LONG_WAIT', message: 'its oldest job waits for minutes', queue });
+  if (counts.dead > 0)
+    found.push({ code: 'DEAD_LETTERS', message: counted(counts.dead, 'dead letter', 'dead letters'), queue });
+  return found;
+}
+
+/** One that is raised has been told to whoever is called at night; one that is not may still turn out to be nothing. */
+function missedTarget({ name, about, keep, limit, unit, value, link, state }: AlertRow): Attention {
+  return {
+    code: state === 'raised' ? 'ALERT_RAISED' : 'TARGET_MISSED',
+    message: `${name} is ${figure(value, unit)}, should be ${keep} ${figure(limit, unit)}`,
+    target: { name, about, keep, limit, unit, value, link },
+  };
+}
+
+function isNearlyFull({ usedBytes, maxBytes }: RedisHealth): boolean {
+  return maxBytes > 0 && usedBytes > nearlyFull * maxBytes;
+}
+
 /** `1 dead letter`, `1,204,331 jobs wait`: people read these. */
 function counted(count: number, one: string, many: string): string {
   return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
+}
+
+const figureStyles = {
+  count: {},
+  share: { style: 'percent' },
+  seconds: { style: 'unit', unit: 'second', unitDisplay: 'long' },
+} as const satisfies Record<AlertRow['unit'], Intl.NumberFormatOptions>;
+
+function figure(value: number | null, unit: AlertRow['unit']): string {
+  const style = { maximumFractionDigits: 1, ...figureStyles[unit] };
+  return value === null ? 'not known' : value.toLocaleString('en-US', style);
 }

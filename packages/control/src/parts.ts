@@ -1,4 +1,5 @@
 // What the routes of this package stand on. They are made with it, so that the interface for files knows nothing of queues.
+import type { Alerts } from '@sluice/alerts';
 import type { Cache } from '@sluice/cache';
 import type { Inspect } from '@sluice/inspect';
 import type { Operations } from '@sluice/operations';
@@ -8,6 +9,7 @@ import type { Uploads } from '@sluice/upload';
 
 export interface ControlParts {
   inspect: Inspect;
+  alerts: Pick<Alerts, 'list'>;
   operations: Operations;
   cache: Cache;
   records: Records;

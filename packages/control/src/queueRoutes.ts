@@ -3,8 +3,8 @@ import type { Rules } from '@sluice/queue';
 import { readRules } from '@sluice/queue';
 import type { JsonSchema, Route } from '@sluice/rest';
 import type { ControlParts } from './parts.js';
-import { given, moment, timeOf } from './query.js';
 import { withOwner } from './reserved.js';
+import { seriesRoute } from './seriesRoute.js';
 
 const limit: JsonSchema = { anyOf: [{ type: 'integer', minimum: 1 }, { type: 'null' }] };
 const rate: JsonSchema = {
@@ -88,8 +88,8 @@ export function queueRoutes({ inspect }: ControlParts): Route[] {
         return readRules(queue);
       },
     },
-    seriesRoute('/v1/queues/:queue/series', 'a queue'),
-    seriesRoute('/v1/redis/series', 'Redis'),
+    seriesRoute(inspect, '/v1/queues/:queue/series', 'a queue', ({ queue }) => ({ queue: queue! })),
+    seriesRoute(inspect, '/v1/redis/series', 'Redis'),
     {
       method: 'GET',
       url: '/v1/redis',
@@ -103,21 +103,4 @@ export function queueRoutes({ inspect }: ControlParts): Route[] {
       },
     },
   ];
-
-  function seriesRoute(url: string, what: string): Route {
-    return {
-      method: 'GET',
-      url,
-      needs: 'viewer',
-      of: 'installation',
-      summary: `The history of ${what}: a point per minute for a day, or per hour for 90 days.`,
-      answers: '200 {step, stepMs, points, complete}',
-      query: { step: { enum: ['minute', 'hour'] }, from: moment, to: moment },
-      handle: async ({ params, query }) => {
-        const step = query['step'] === 'hour' ? 'hour' : 'minute';
-        const span = given({ fromMs: timeOf(query, 'from'), toMs: timeOf(query, 'to') });
-        return inspect.series({ step, ...span, ...given({ queue: params['queue'] }) });
-      },
-    };
-  }
 }

@@ -1,6 +1,7 @@
 // What goes through the whole system: uploads under way, events, the trace of one id, the cache, the overview, live updates.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { Cache, defineCache } from '@sluice/cache';
 import { RedisStreamSink } from '@sluice/events';
 import { GiveUp } from '@sluice/queue';
 import { RedisLink } from '@sluice/redis';
@@ -184,6 +185,55 @@ test('the cache is asked, explained and invalidated by family and key', async (t
     return body.families?.length > 0 && body.families;
   });
   assert.ok(families.some((family: Loose) => family.family === 'node'));
+});
+
+test('values of a family that only another process has opened are looked up, explained and invalidated', async (t) => {
+  const room = await openRoom(t);
+  const elsewhere = new Cache({ redis: room.redis.url, patienceMs: 10_000, publishMs: 100 });
+  t.after(() => elsewhere.close());
+  let loads = 0;
+  const prices = elsewhere.open(
+    defineCache({
+      ...{ name: 'shop:price', key: (id: number) => [id, 'EUR'], ttlMs: 600_000 },
+      ...{ groups: () => ['shop:prices'], load: async () => ({ amount: ++loads }) },
+    }),
+  );
+  await prices.get(17);
+  await until('it is published', async () => {
+    const { body } = await room.call('GET', '/v1/cache');
+    return body.families.some(({ family }: Loose) => family === 'shop:price');
+  });
+  const key = encodeURIComponent('[17,"EUR"]');
+  const ask = (what: string) => room.call('GET', `/v1/cache/shop:price/${what}?key=${key}`);
+  const invalidate = (body: object) => room.call('POST', '/v1/cache/shop:price/invalidate', body);
+  assert.deepEqual((await ask('entry')).body, { value: { amount: 1 } });
+  assert.equal((await ask('explain')).body.state, 'fresh');
+  assert.deepEqual((await invalidate({ key: [17, 'EUR'] })).body, { invalidated: 'applied' });
+  assert.equal((await ask('explain')).body.state, 'missing');
+  const missing = await ask('entry');
+  assert.deepEqual([missing.status, missing.body.error.code], [404, 'VALUE_NOT_FOUND']);
+  await until('it is loaded anew', async () => (await prices.get(17)).amount === 2);
+  assert.deepEqual((await invalidate({ group: 'shop:prices' })).body, { invalidated: 'applied' });
+  assert.notEqual((await ask('explain')).body.state, 'fresh');
+  const parts = await invalidate({ key: { id: 17 } });
+  assert.deepEqual([parts.status, parts.body.error.code], [400, 'REQUEST_INVALID']);
+  assert.match(parts.body.error.message, /Give the parts that follow its name/);
+  const unknown = await room.call('GET', '/v1/cache/shop:prize/entry?key=17');
+  assert.equal(unknown.status, 404);
+  assert.match(unknown.body.error.message, /shop:price/);
+});
+
+test('the history of a family, and of all of them, is a series with a point for each step', async (t) => {
+  const room = await openRoom(t);
+  for (const [family, step, many] of [
+    ['node', 'minute', 60],
+    ['*', 'hour', 168],
+    ['*', 'day', 90],
+  ] as const) {
+    const { status, body } = await room.call('GET', `/v1/cache/${family}/series?step=${step}`);
+    assert.deepEqual([status, body.step, body.points.length], [200, step, many]);
+  }
+  assert.equal((await room.call('GET', '/v1/cache/node/series?step=year')).status, 400);
 });
 
 test('the overview says what needs attention, and is the same for all who ask at once', async (t) => {

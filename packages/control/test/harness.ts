@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import Fastify from 'fastify';
 import { Access, KeyRing, type ConfiguredKey } from '@sluice/access';
+import type { AlertRow } from '@sluice/alerts';
 import { silentLogger } from '@sluice/base';
 import { applyEvent, Cache } from '@sluice/cache';
 import { RedisStreamSink, Relay } from '@sluice/events';
@@ -70,7 +71,10 @@ const configured: ConfiguredKey[] = [
   { tenant: 'beta', role: 'operator', key: keys.beta },
 ];
 
-export async function openRoom(t: TestContext, options: { withKeys?: boolean } = {}): Promise<Room> {
+export async function openRoom(
+  t: TestContext,
+  options: { withKeys?: boolean; targets?: AlertRow[] } = {},
+): Promise<Room> {
   postgres ??= startPostgres();
   const redis = await startRedis();
   const folder = mkdtempSync(join(tmpdir(), 'sluice-control-'));
@@ -95,7 +99,8 @@ export async function openRoom(t: TestContext, options: { withKeys?: boolean } =
   const operations = new Operations({ redis: redis.url, queueNamed: (name) => inspect.find(name) });
   await operations.work().start();
   const events = new RedisLink(redis.url);
-  const control = new Control({ inspect, operations, cache, records, uploads, events });
+  const alerts = { list: async () => options.targets ?? [] };
+  const control = new Control({ inspect, alerts, operations, cache, records, uploads, events });
   const ring = new KeyRing({ keys: records.keys });
   await ring.start();
   const secret = randomBytes(8).toString('hex');

@@ -1,7 +1,7 @@
 // What the caches of all processes do, family by family: each process publishes what it has counted every few seconds, and here it is
 // added up. Rates compare two looks process by process, so that a process which ends or begins anew does not turn a sum around.
 import { addCounts, countsBetween, FamilyCounts, readPublished, summarise, sumCounts } from '@sluice/cache';
-import type { FamilyStatistics, PublishedCache } from '@sluice/cache';
+import type { CountedFamily, FamilyStatistics, PublishedCache, Source } from '@sluice/cache';
 import type { RedisLink } from '@sluice/redis';
 import type { Problem } from './snapshot.js';
 
@@ -20,6 +20,10 @@ export interface CacheRates {
 }
 
 export interface CacheFamilyRow extends FamilyStatistics {
+  /** So large a share of reads should be hits, as its definition says; null where it says nothing. */
+  hitGoal: number | null;
+  /** What its loads are calls of, where it is not the database. */
+  from: Source | null;
   processes: number;
   /**
    * Those of the processes that could not reach Redis at some moment of the last minute: their readers went to the loader. A process
@@ -88,16 +92,20 @@ export function summariseCaches(look: CacheLook, before: CacheLook | undefined):
     counts: FamilyCounts,
     having: readonly PublishedCache[],
     growth: FamilyCounts | undefined,
+    { hitGoal, from }: Partial<CountedFamily> = {},
   ): CacheFamilyRow => ({
     ...summarise(name, counts),
+    hitGoal: hitGoal ?? null,
+    from: from ?? null,
     processes: having.length,
     openBreakers: having.filter(({ awayUntilMs = 0 }) => look.atMs - awayUntilMs < recentlyMs).length,
     rates: grown && seconds > 0 ? ratesOf(growth, seconds) : null,
   });
   const counts = sumCounts(look.caches);
+  const said = new Map(look.caches.flatMap((cache) => cache.families.map((of) => [of.family, of])));
   const families = [...counts].map(([name, sum]) => {
     const having = present.filter((cache) => cache.families.some(({ family }) => family === name));
-    return rowOf(name, sum, having, grown?.get(name));
+    return rowOf(name, sum, having, grown?.get(name), said.get(name));
   });
   families.sort((a, b) => (a.family < b.family ? -1 : 1));
   const total = rowOf(allFamilies, addUp(counts), present, grown && addUp(grown));

@@ -26,13 +26,22 @@ export interface RetryRow extends Omit<WaitingRetry, 'place' | 'last'> {
   worker: string | null;
 }
 
-export interface RetrySummary {
-  /** How many wait: up to 1,000 of each queue are counted, among the 5,000 delayed jobs that are due next. */
+/** Of one queue. */
+export interface QueueRetries {
+  queue: string;
+  /** How many wait: up to 1,000 are counted, among the 5,000 delayed jobs that are due next. */
   count: number;
   /** There are no more than that. */
   complete: boolean;
+  /** When the next attempt is due. */
+  nextMs: number;
+}
+
+export interface RetrySummary extends Omit<QueueRetries, 'queue' | 'nextMs'> {
   /** When the next attempt of all is due; null when there is none. */
   nextMs: number | null;
+  /** Those in which some wait; the one whose next attempt is nearest comes first. */
+  queues: QueueRetries[];
 }
 
 export async function findRetries(
@@ -56,11 +65,17 @@ export async function summariseRetries(
   const pages = await Promise.all(
     queues.map((queue) => queue.retries({ limit: maxCounted, ...(labels && { labels }) })),
   );
-  const due = pages.flatMap(({ items }) => items[0]?.dueMs ?? []);
+  const waiting = pages.flatMap(({ items, end }, i): QueueRetries[] => {
+    const [next] = items;
+    const found = { queue: queues[i]!.name, count: items.length, complete: end === null };
+    return next ? [{ ...found, nextMs: next.dueMs }] : [];
+  });
+  waiting.sort((a, b) => a.nextMs - b.nextMs);
   return {
-    count: pages.reduce((sum, { items }) => sum + items.length, 0),
+    count: waiting.reduce((sum, { count }) => sum + count, 0),
     complete: pages.every(({ end }) => end === null),
-    nextMs: due.length > 0 ? Math.min(...due) : null,
+    nextMs: waiting[0]?.nextMs ?? null,
+    queues: waiting,
   };
 }
 

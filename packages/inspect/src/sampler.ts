@@ -18,7 +18,7 @@ import type { CacheLook, CacheReader, CacheSnapshot } from './caches.js';
 import { inspectErrors } from './errors.js';
 import { readHealth } from './redisHealth.js';
 import { Roller } from './roller.js';
-import { isPaused, liveJobs, ratesBetween } from './snapshot.js';
+import { isPaused, liveJobs, outcomesOf, ratesBetween } from './snapshot.js';
 import type { Problem, QueueSnapshot, Seen, Snapshot } from './snapshot.js';
 
 export const defaultEveryMs = 2_000;
@@ -224,16 +224,18 @@ export class Sampler {
     const [minutes, rules] = await Promise.all([this.#minutes(queue, before), readRules(queue)]);
     const seen: Seen = { atMs, live: liveJobs(counts), minutes };
     this.#seen.set(queue.name, seen);
-    const minute = minutes.at(-1)!;
-    return { name: queue.name, counts, paused: isPaused(rules), rates: ratesBetween(before, seen), minute };
+    return {
+      ...{ name: queue.name, counts, paused: isPaused(rules), rates: ratesBetween(before, seen) },
+      ...{ minute: minutes.at(-1)!, lately: outcomesOf(minutes) },
+    };
   }
 
-  /** The present minute, and the one before while the look before was in it: the rest of it counts too. */
+  /** The present minute, and the one before. That one is read when the minute turns, and does not change any more. */
   async #minutes(queue: AnyQueue, before: Seen | undefined) {
-    const present = await queue.minutes(1);
-    const lastSeen = before?.minutes.at(-1)!.minuteMs;
-    if (lastSeen === undefined || lastSeen === present[0]!.minuteMs) return present;
-    return queue.minutes(2);
+    if (!before) return queue.minutes(2);
+    const [present] = await queue.minutes(1);
+    const isSame = before.minutes.at(-1)!.minuteMs === present!.minuteMs;
+    return isSame ? [...before.minutes.slice(0, -1), present!] : queue.minutes(2);
   }
 
   /** A roll that fails is tried again after the next look. */

@@ -19,6 +19,13 @@ export interface Rates {
   cancelled: number;
 }
 
+export interface Outcomes {
+  done: number;
+  /** And will be tried again. */
+  failed: number;
+  died: number;
+}
+
 export interface QueueSnapshot {
   name: string;
   counts: QueueCounts;
@@ -26,6 +33,8 @@ export interface QueueSnapshot {
   rates: Rates | null;
   /** The present minute so far: outcomes and latency. */
   minute: MinuteStats;
+  /** How attempts ended in the present minute and the one before: also in the first second of a minute it says something. */
+  lately: Outcomes;
   problem?: Problem;
 }
 
@@ -54,7 +63,7 @@ export interface Snapshot {
 
 type Outcome = 'done' | 'failed' | 'dead' | 'cancelled';
 
-/** What is compared from look to look. `minutes`: the present one, and the one before when the look before was in it. */
+/** What is compared from look to look. `minutes`: the present one, behind the one before. */
 export interface Seen {
   atMs: number;
   live: number;
@@ -88,6 +97,11 @@ export function ratesBetween(before: Seen | undefined, now: Seen): Rates | null 
     died: died / seconds,
     cancelled: cancelled / seconds,
   };
+}
+
+export function outcomesOf(minutes: readonly MinuteStats[]): Outcomes {
+  const sum = (outcome: Outcome) => minutes.reduce((total, minute) => total + minute[outcome], 0);
+  return { done: sum('done'), failed: sum('failed'), died: sum('dead') };
 }
 
 export function isPaused(rules: Rules): boolean {

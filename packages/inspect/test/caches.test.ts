@@ -59,6 +59,24 @@ test('what all processes have counted is added up, family by family', async (t) 
   assert.equal((await inspect.overview()).cache?.loads, 11);
 });
 
+test('what the definition of a family says of it is told beside what it does', async (t) => {
+  const prefix = bed.prefix();
+  const cache = openCache(t, bed.redis.url, prefix);
+  cache.open({ ...row('text'), hitGoal: 0.85, from: 'storage' });
+  cache.open(row('plain'));
+  const inspect = bed.inspect(t, [], { cache: { redis: bed.redis.url, prefix }, everyMs: 20 });
+  await eventually(async () => (await inspect.caches())?.families.length === 2);
+  const { families, total } = (await inspect.caches())!;
+  assert.deepEqual(
+    [...families, total].map(({ family, hitGoal, from }) => [family, hitGoal, from]),
+    [
+      ['plain', null, null],
+      ['text', 0.85, 'storage'],
+      ['*', null, null],
+    ],
+  );
+});
+
 test('a process that ended stays in the sums for a while, and is told from those that live', async (t) => {
   const prefix = bed.prefix();
   const [ending, living] = [openCache(t, bed.redis.url, prefix), openCache(t, bed.redis.url, prefix)];

@@ -8,6 +8,7 @@ import { History } from '../src/history.js';
 import { inspectKeys } from '../src/keys.js';
 import { hourRing, minuteRing, recordBytes } from '../src/ring.js';
 import { Roller, redisSeries, seriesOf } from '../src/roller.js';
+import { readSeries } from '../src/series.js';
 import { eventually, useRedis } from './setup.js';
 
 const bed = useRedis();
@@ -74,6 +75,33 @@ test('minutes of many days take the space of one day, and hours are made of them
     assert.deepEqual([done, waiting], [120, 59]);
   }
   assert.deepEqual(await history.rolledUntil(), new Map([['s', last]]));
+});
+
+test('days are made of the hours that are known, as far back as hours reach', async (t) => {
+  const history = open(t, bed.prefix());
+  await history.lead();
+  const firstDay = 20_000;
+  const write = (hour: number, done: number, waiting: number) =>
+    history.write(seriesOf('mail'), queueFigures, hour * 60 + 59, toFigures(queueFigures, { done, waiting }));
+  // Two hours of one day, nothing on the next, one hour of the day after it.
+  await write(firstDay * 24, 5, 9);
+  await write(firstDay * 24 + 23, 7, 3);
+  await write(firstDay * 24 + 48, 11, 1);
+  const dayMs = 86_400_000;
+  const nowMs = (firstDay + 3) * dayMs + 1_000;
+  const question = { queue: 'mail', step: 'day' } as const;
+  const asked = await readSeries(history, { ...question, fromMs: firstDay * dayMs }, nowMs);
+  assert.deepEqual(
+    [asked.step, asked.stepMs, asked.complete, asked.points.map(({ atMs }) => atMs / dayMs)],
+    ['day', dayMs, false, [firstDay, firstDay + 1, firstDay + 2]],
+  );
+  assert.deepEqual(
+    asked.points.map(({ figures }) => figures && [figures['done'], figures['waiting']]),
+    [[12, 9], null, [11, 1]],
+  );
+  const usual = await readSeries(history, question, nowMs);
+  assert.deepEqual([usual.points.length, usual.points.at(-1)!.figures?.['done']], [90, 11]);
+  assert.equal((await readSeries(history, { ...question, fromMs: 0 }, nowMs)).points.length, 90);
 });
 
 test('minutes in which nobody sampled are filled in from the books of the queue', async (t) => {

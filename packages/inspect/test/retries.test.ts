@@ -43,11 +43,21 @@ test('retries of all queues come in the order in which they are due, page by pag
   const [first] = (await inspect.retries()).items;
   assert.deepEqual([first!.error, first!.attempt], ['Error: no luck', 2]);
   assert.ok(first!.failedMs! > 0);
-  assert.equal((await inspect.retrySummary()).nextMs, first!.dueMs);
+  const summary = await inspect.retrySummary();
+  assert.equal(summary.nextMs, first!.dueMs);
+  assert.deepEqual(
+    summary.queues.map(({ count, complete }) => [count, complete]),
+    [
+      [10, true],
+      [10, true],
+      [10, true],
+    ],
+  );
+  assert.deepEqual([summary.queues[0]!.queue, summary.queues[0]!.nextMs], [first!.queue, first!.dueMs]);
   assert.equal((await walk({ queue: queues[1]!.name })).length, 10);
   assert.equal((await walk({ labels: { tenant: 'a' }, limit: 4 })).length, 9);
   assert.deepEqual(await inspect.retrySummary({ labels: { tenant: 'nobody' } }), {
-    ...{ count: 0, complete: true, nextMs: null },
+    ...{ count: 0, complete: true, nextMs: null, queues: [] },
   });
 });
 

@@ -9,6 +9,7 @@ import { ratesBetween } from '../src/snapshot.js';
 import { commandsOf, eventually, useRedis } from './setup.js';
 
 const bed = useRedis();
+const idle = { cancelled: 0, waitMs: null, runMs: null };
 
 test('ten viewers get the same snapshots as one, at the same cost', async (t) => {
   const redis = await startRedis();
@@ -118,6 +119,36 @@ test('rates come from what was counted between two looks, over the turn of a min
   assert.equal(ratesBetween(undefined, before), null);
   const later = { atMs: 300_000, live: 90, minutes: [{ minuteMs: 360_000, done: 1, ...none }] };
   assert.equal(ratesBetween(before, later), null);
+});
+
+test('how attempts ended lately reaches back into the minute before, at no other cost than when it turns', async (t) => {
+  const queue = bed.queue(t);
+  const asked: number[] = [];
+  let present = 7;
+  // As many were done in a minute as its number says.
+  queue.minutes = async (last?: number) => {
+    const many = last ?? 60;
+    asked.push(many);
+    return Array.from({ length: many }, (_, i) => {
+      const minute = present - many + 1 + i;
+      return { minuteMs: minute * 60_000, done: minute, failed: 1, dead: 2, ...idle };
+    });
+  };
+  const inspect = bed.inspect(t, [queue], { everyMs: 1, history: false });
+  const lately = async (): Promise<unknown> => {
+    const { looks } = (await inspect.snapshot()).cost;
+    await eventually(async () => (await inspect.snapshot()).cost.looks > looks);
+    return (await inspect.snapshot()).queues[0]!.lately;
+  };
+  assert.deepEqual(await lately(), { done: 13, failed: 2, died: 4 });
+  present = 8;
+  assert.deepEqual(await lately(), { done: 15, failed: 2, died: 4 });
+  assert.deepEqual(await lately(), { done: 15, failed: 2, died: 4 });
+  assert.equal(
+    asked.filter((last) => last === 2).length,
+    2,
+    'for the first look, and when the minute turned',
+  );
 });
 
 test('with Redis away viewers see the last figures and the problem, and then the present ones again', async (t) => {

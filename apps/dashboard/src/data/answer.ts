@@ -2,6 +2,8 @@
 // next is on its way, so that nothing blinks.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
+/** What failed is asked for again sooner: it may be over. */
+const failedEveryMs = 5_000;
 /** An answer that has not come by then is given up when it is time to ask again. */
 const patienceMs = 30_000;
 
@@ -53,16 +55,18 @@ export function useAnswer<T>(
     return () => abort.abort();
   }, [question, round]);
 
+  const isSame = held.question === question;
+  const hasFailed = isSame && held.error !== undefined;
   useEffect(() => {
     if (everyMs === undefined || question === null) return undefined;
+    const pauseMs = hasFailed ? Math.min(everyMs, failedEveryMs) : everyMs;
     const timer = window.setInterval(() => {
       // To ask again is to give up what is on its way: of a server that is slower than this, nothing would ever come.
       const isOnItsWay = askedAt.current !== undefined && performance.now() - askedAt.current < patienceMs;
       if (document.visibilityState === 'visible' && !isOnItsWay) again();
-    }, everyMs);
+    }, pauseMs);
     return () => window.clearInterval(timer);
-  }, [everyMs, question, again]);
+  }, [everyMs, question, again, hasFailed]);
 
-  const isSame = held.question === question;
   return { data: isSame ? held.data : undefined, error: isSame ? held.error : undefined, busy, again };
 }

@@ -1,12 +1,16 @@
-// How it was, of several queues together: their minutes added up. Bounded: the busiest ones, and the answer says how many were left out.
-import { at, get } from './api.js';
+// How it was, of several queues together: their minutes, hours or days added up. Bounded: the busiest ones, and the answer says how many were left out.
+import { ApiError, at, get } from './api.js';
+import { askedOf, type Span } from '../spans.js';
 import type { QueueRow, Series } from './shapes.js';
 
 const mostQueues = 12;
-/** So many minutes are shown, also where most of them are empty. */
+/** So many points are shown, also where most of them are empty. */
 const leastPoints = 12;
 
-export interface History {
+/** Charts follow it; a point more is there every minute. */
+export const historyEveryMs = 60_000;
+
+export interface Lines {
   times: number[];
   done: (number | null)[];
   failed: (number | null)[];
@@ -14,27 +18,36 @@ export interface History {
   waitP95Ms: (number | null)[];
   runP95Ms: (number | null)[];
   waiting: (number | null)[];
+}
+
+export interface History extends Lines {
+  span: Span;
   leftOut: number;
 }
 
 export async function historyOf(
   queues: readonly QueueRow[],
-  query: object,
+  span: Span,
   abort: AbortSignal,
 ): Promise<History> {
   const chosen = [...queues].sort((a, b) => traffic(b) - traffic(a)).slice(0, mostQueues);
   const all = await Promise.all(
     chosen.map(({ name }) =>
-      get<Series>(`${at('v1', 'queues', name)}/series`, {
-        query: { step: 'minute', ...query },
-        signal: abort,
-      }),
+      get<Series>(`${at('v1', 'queues', name)}/series`, { query: askedOf(span), signal: abort }).catch(
+        unlessGone,
+      ),
     ),
   );
-  return { ...sinceWork(together(all)), leftOut: queues.length - chosen.length };
+  return { ...sinceWork(together(all.flat())), span, leftOut: queues.length - chosen.length };
 }
 
-export function together(all: readonly Series[]): Omit<History, 'leftOut'> {
+/** A queue that is gone meanwhile has no history; the others still have theirs. */
+function unlessGone(error: unknown): [] {
+  if (error instanceof ApiError && error.status === 404) return [];
+  throw error;
+}
+
+export function together(all: readonly Series[]): Lines {
   const times = [...new Set(all.flatMap(({ points }) => points.map(({ atMs }) => atMs)))].sort(
     (a, b) => a - b,
   );
@@ -57,8 +70,8 @@ export function together(all: readonly Series[]): Omit<History, 'leftOut'> {
   };
 }
 
-/** Begins shortly before the first work: who has just begun does not look at fifty minutes of nothing. The length differs, the scale is on the axis. */
-export function sinceWork(all: Omit<History, 'leftOut'>): Omit<History, 'leftOut'> {
+/** Begins shortly before the first work: who has just begun does not look at fifty points of nothing. The length differs, the scale is on the axis. */
+export function sinceWork(all: Lines): Lines {
   const first = all.times.findIndex((_, i) => [all.done, all.failed, all.died].some((values) => values[i]));
   const from = Math.max(0, Math.min(first - 1, all.times.length - leastPoints));
   const cut = <T>(values: T[]): T[] => values.slice(from);

@@ -1,7 +1,11 @@
 // What the API answers, as far as the page reads it. An answer that has a type where it is made is that type, or a part of it, so that a
 // field which is renamed there does not compile here; only types are taken, nothing of these packages reaches a browser. The others are
 // written down as they arrive. Everything that comes from users is text or `unknown`, and is shown as text.
-import type { Overview as WholeOverview, QueueRow as WholeRow } from '@sluice/control';
+import type {
+  Attention as WholeAttention,
+  Overview as WholeOverview,
+  QueueRow as WholeRow,
+} from '@sluice/control';
 import type {
   CacheFamilyRow,
   CacheSnapshot,
@@ -11,7 +15,6 @@ import type {
 } from '@sluice/inspect';
 import type { JobState } from '@sluice/queue';
 
-export type { Attention } from '@sluice/control';
 export type { DeadGroup, JobRow, Problem, RetryRow, Series, WorkerRow } from '@sluice/inspect';
 export type { Operation } from '@sluice/operations';
 export type { JobState, Rules } from '@sluice/queue';
@@ -50,6 +53,7 @@ export type CacheFamily = Pick<
   CacheFamilyRow,
   | 'family'
   | 'hitRate'
+  | 'hitGoal'
   | 'averageLoadMs'
   | 'averageRemainingTtlMs'
   | 'nearHits'
@@ -69,7 +73,13 @@ export interface CacheAnswer extends Pick<CacheSnapshot, 'processes' | 'problem'
   total: CacheFamily;
 }
 
-export interface Overview extends Omit<WholeOverview, 'queues' | 'redis' | 'cache' | 'cost'> {
+/** Of a target that came later, the unit may be another than those that are known here. */
+export interface Attention extends Omit<WholeAttention, 'target'> {
+  target?: Pick<AlertRow, 'name' | 'about' | 'keep' | 'limit' | 'unit' | 'value' | 'link'>;
+}
+
+export interface Overview extends Omit<WholeOverview, 'queues' | 'redis' | 'cache' | 'cost' | 'attention'> {
+  attention: Attention[];
   queues: QueueRow[];
   redis: RedisHealth | null;
   cache: CacheFamily | null;

@@ -1,17 +1,21 @@
-// The cache: how each family does; look a value up, ask why it is as it is, make it go.
+// The cache: how each family does and did; look a value up, ask why it is as it is, make it go.
 import { useState } from 'preact/hooks';
 import { readDrives } from '../commands.js';
 import { at, call, get, messageOf } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
-import type { CacheAnswer, CacheFamily } from '../data/shapes.js';
+import { historyEveryMs } from '../data/history.js';
+import type { CacheAnswer, CacheFamily, Series } from '../data/shapes.js';
 import { familyColumns } from '../panels/cache.js';
 import { Action } from '../parts/action.js';
+import { Chart, emptyOf } from '../parts/chart.js';
 import { Field } from '../parts/field.js';
 import { Json } from '../parts/json.js';
 import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { Figures, Mark, PageFrame, Panel } from '../parts/panel.js';
+import { SpanField } from '../parts/spanField.js';
 import { Table, type Column } from '../parts/table.js';
 import { filter, query } from '../place.js';
+import { askedOf, chosenSpan } from '../spans.js';
 import { hitsOf } from '../targets.js';
 import { compact, latency, number, percent, rate } from '../format.js';
 
@@ -43,7 +47,7 @@ export default function CachePage() {
   const total = data?.total;
   const isRead = total !== undefined && hitsOf(total) + total.misses > 0;
   return (
-    <PageFrame title="Cache">
+    <PageFrame title="Cache" actions={<SpanField />}>
       {error !== undefined && <Failure error={error} again={again} />}
       {data?.problem && <Notice tone="bad">{data.problem.message}</Notice>}
       {!data && error === undefined && <Waiting />}
@@ -82,6 +86,7 @@ export default function CachePage() {
               },
             ]}
           />
+          <Over family={chosen} />
           <LookUp key={chosen} families={data.families.map(({ family }) => family)} chosen={chosen} />
           <Panel title="Families" flush>
             {data.families.length === 0 ? (
@@ -101,6 +106,58 @@ export default function CachePage() {
         </>
       )}
     </PageFrame>
+  );
+}
+
+/** All families together. */
+const all = '*';
+
+/** How often reads were hits, and how many there were; of the family that is chosen, or of all. */
+function Over({ family }: { family: string }) {
+  const span = chosenSpan.value;
+  const { step } = span;
+  const series = useAnswer(
+    `cache series ${family} ${span.name}`,
+    (abort) =>
+      get<Series>(`${at('v1', 'cache', family || all)}/series`, { query: askedOf(span), signal: abort }),
+    historyEveryMs,
+  );
+  const points = series.data?.points ?? [];
+  const figures = (name: string): (number | null)[] => points.map((point) => point.figures?.[name] ?? null);
+  const [reads, hits, loads] = [figures('reads'), figures('hits'), figures('loads')];
+  // Where nothing was read there is no rate.
+  const rates = reads.map((many, i) => (many ? ((hits[i] ?? 0) / many) * 100 : null));
+  const of = family || 'all families';
+  const drawn = { times: points.map(({ atMs }) => atMs), empty: emptyOf(series, step) };
+  return (
+    <>
+      {series.error !== undefined && <Failure error={series.error} again={series.again} />}
+      <div class="columns even">
+        <div class="half">
+          <Panel title="Hit rate" note={of}>
+            <Chart
+              {...drawn}
+              label={`Hit rate of ${of}, per ${step}, in the ${span.title}`}
+              lines={[{ title: 'hits', values: rates, colour: 1 }]}
+              show={(value) => percent(value === null ? null : value / 100)}
+            />
+          </Panel>
+        </div>
+        <div class="half">
+          <Panel title="Reads" note={`per ${step}, ${of}`}>
+            <Chart
+              {...drawn}
+              label={`Reads and loads of ${of}, per ${step}, in the ${span.title}`}
+              lines={[
+                { title: 'reads', values: reads, colour: 1 },
+                { title: 'loads', values: loads, colour: 4 },
+              ]}
+              show={compact}
+            />
+          </Panel>
+        </div>
+      </div>
+    </>
   );
 }
 
@@ -132,7 +189,14 @@ function LookUp({ families, chosen }: { families: string[]; chosen: string }) {
               )}
             </select>
           </label>
-          <Field grow mono label="Key" value={key} set={setKey} placeholder='17 or {"id":"17"}' />
+          <Field
+            grow
+            mono
+            label="Key"
+            value={key}
+            set={setKey}
+            placeholder='17, ["17","en"] or {"id":"17"}'
+          />
           <Action needs="viewer" disabled={chosen === '' || key === ''} run={() => ask('Value', 'entry')}>
             Look up
           </Action>

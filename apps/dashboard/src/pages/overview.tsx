@@ -1,17 +1,17 @@
 // What is wrong, in five seconds: what needs somebody stands first, the rest tells whether it is getting better.
 import { useAnswer } from '../data/answer.js';
 import { get } from '../data/api.js';
-import { historyOf } from '../data/history.js';
+import { historyEveryMs, historyOf } from '../data/history.js';
 import { overview, takeOverview } from '../data/live.js';
 import type { Overview } from '../data/shapes.js';
 import { panels } from '../panels.js';
 import { Guard } from '../parts/guard.js';
 import { Failure, Waiting } from '../parts/notice.js';
 import { Mark, PageFrame } from '../parts/panel.js';
+import { SpanField } from '../parts/spanField.js';
 import { tally } from '../severity.js';
+import { chosenSpan } from '../spans.js';
 import { plural } from '../format.js';
-
-const historyEveryMs = 60_000;
 
 export default function OverviewPage() {
   // The stream brings it a moment later; asking is faster for the first paint.
@@ -21,21 +21,23 @@ export default function OverviewPage() {
     return answer;
   });
   const latest = overview.value;
-  const names = latest ? latest.queues.map(({ name }) => name).join('\n') : null;
+  // Of the queues that are there when it is asked for: a new one is among them a minute later, when it has a first point, and until then
+  // the others stay on the page.
   const history = useAnswer(
-    names === null ? null : `history ${names}`,
-    (abort) => historyOf(overview.value?.queues ?? [], {}, abort),
+    latest ? `history ${chosenSpan.value.name}` : null,
+    (abort) => historyOf(overview.value?.queues ?? [], chosenSpan.value, abort),
     historyEveryMs,
   );
   return (
-    <PageFrame title="Overview" lead={latest && <Verdict overview={latest} />}>
+    <PageFrame title="Overview" lead={latest && <Verdict overview={latest} />} actions={<SpanField />}>
       {first.error !== undefined && !latest && <Failure error={first.error} again={first.again} />}
+      {history.error !== undefined && <Failure error={history.error} again={history.again} />}
       {latest ? (
         <div class="columns even">
           {panels.map(({ name, size, panel: Panel }) => (
             <div key={name} class={size}>
               <Guard what={`The panel “${name}”`}>
-                <Panel overview={latest} history={history.data} />
+                <Panel overview={latest} history={history} />
               </Guard>
             </div>
           ))}

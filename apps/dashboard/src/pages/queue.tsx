@@ -4,7 +4,7 @@ import { addJob } from '../commands.js';
 import { pauseQueue, resumeQueue, setLimits } from '../data/actions.js';
 import { ApiError, at, get, may } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
-import { historyOf } from '../data/history.js';
+import { historyEveryMs, historyOf } from '../data/history.js';
 import { overview } from '../data/live.js';
 import type { QueueDetail, QueueRow, Rules } from '../data/shapes.js';
 import type { PageProps } from '../pages.js';
@@ -12,12 +12,13 @@ import { FailureChart, LatencyChart, ThroughputChart } from '../panels/charts.js
 import { Action } from '../parts/action.js';
 import { Empty, Failure, Notice, Waiting } from '../parts/notice.js';
 import { Facts, Figures, Mark, PageFrame, Panel } from '../parts/panel.js';
+import { SpanField } from '../parts/spanField.js';
 import { NextIn } from '../parts/time.js';
 import { to } from '../place.js';
+import { chosenSpan } from '../spans.js';
 import { compact, decimal, latency, number, plural, rate, span } from '../format.js';
 
 const everyMs = 5_000;
-const historyEveryMs = 60_000;
 
 export default function QueuePage({ params }: PageProps) {
   const name = params['queue']!;
@@ -30,10 +31,11 @@ export default function QueuePage({ params }: PageProps) {
   const live = overview.value?.queues.find((queue) => queue.name === name);
   const row: QueueRow | undefined = live ?? detail ?? undefined;
   const history = useAnswer(
-    row ? `history ${name}` : null,
-    (abort) => historyOf(row ? [row] : [], {}, abort),
+    row ? `history ${name} ${chosenSpan.value.name}` : null,
+    (abort) => historyOf(row ? [row] : [], chosenSpan.value, abort),
     historyEveryMs,
   );
+  const failed = [asked, history].find(({ error }) => error !== undefined);
   const paused = row?.paused ?? false;
   const crumbs = <a href="/queues">Queues</a>;
   if (row === undefined && asked.error instanceof ApiError && asked.error.status === 404)
@@ -53,6 +55,7 @@ export default function QueuePage({ params }: PageProps) {
       lead={paused ? <Mark>paused</Mark> : undefined}
       actions={
         <>
+          <SpanField />
           <a class="button" href={to('jobs', { queue: name })}>
             Jobs
           </a>
@@ -71,18 +74,18 @@ export default function QueuePage({ params }: PageProps) {
         </>
       }
     >
-      {asked.error !== undefined && <Failure error={asked.error} again={asked.again} />}
+      {failed && <Failure error={failed.error} again={failed.again} />}
       {row?.problem && <Notice tone="bad">{row.problem.message}</Notice>}
       {row ? <QueueFigures row={row} /> : asked.error === undefined && <Waiting />}
       <div class="columns even">
         <div class="third">
-          <ThroughputChart history={history.data} />
+          <ThroughputChart history={history} />
         </div>
         <div class="third">
-          <LatencyChart history={history.data} />
+          <LatencyChart history={history} />
         </div>
         <div class="third">
-          <FailureChart history={history.data} />
+          <FailureChart history={history} />
         </div>
         {detail && (
           <>

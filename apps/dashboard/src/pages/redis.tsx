@@ -4,42 +4,34 @@ import { useAnswer } from '../data/answer.js';
 import { overview } from '../data/live.js';
 import type { RedisHealth, Series } from '../data/shapes.js';
 import { RedisFacts } from '../panels/redis.js';
-import { Chart, type ChartProps, type Line } from '../parts/chart.js';
+import { Chart, emptyOf, type ChartProps, type Line } from '../parts/chart.js';
 import { Failure, Notice, Waiting } from '../parts/notice.js';
 import { PageFrame, Panel } from '../parts/panel.js';
-import { filter, query } from '../place.js';
+import { SpanField } from '../parts/spanField.js';
+import { askedOf, chosenSpan } from '../spans.js';
 import { bytes, compact } from '../format.js';
 
 const everyMs = 30_000;
 
 export default function RedisPage() {
-  const step = query.value.get('step') === 'hour' ? 'hour' : 'minute';
+  const span = chosenSpan.value;
   const now = useAnswer(
     'redis',
     (abort) => get<{ redis: RedisHealth | null }>('/v1/redis', { signal: abort }),
     everyMs,
   );
   const series = useAnswer(
-    `redis series ${step}`,
-    (abort) => get<Series>('/v1/redis/series', { query: { step }, signal: abort }),
+    `redis series ${span.name}`,
+    (abort) => get<Series>('/v1/redis/series', { query: askedOf(span), signal: abort }),
     everyMs,
   );
+  const failed = [now, series].find(({ error }) => error !== undefined);
   const redis = overview.value?.redis ?? now.data?.redis;
   const points = series.data?.points ?? [];
+  const over = { points, empty: emptyOf(series, span.step) };
   return (
-    <PageFrame
-      title="Redis"
-      actions={
-        <label class="check">
-          <span>History</span>
-          <select value={step} onChange={(event) => filter({ step: event.currentTarget.value })}>
-            <option value="minute">last hour</option>
-            <option value="hour">last week</option>
-          </select>
-        </label>
-      }
-    >
-      {now.error !== undefined && <Failure error={now.error} again={now.again} />}
+    <PageFrame title="Redis" actions={<SpanField />}>
+      {failed && <Failure error={failed.error} again={failed.again} />}
       {redis && !redis.policy.startsWith('noeviction') && (
         <Notice tone="warn">
           The policy {redis.policy} may throw away keys when memory is full. Jobs need <code>noeviction</code>
@@ -50,12 +42,12 @@ export default function RedisPage() {
         <div class="half">
           <Panel title="Now">{redis ? <RedisFacts redis={redis} /> : <Waiting />}</Panel>
         </div>
-        <Over points={points} title="Memory" lines={memory} show={bytes} grain="bytes" />
-        <Over points={points} title="Operations" note="per second" lines={operations} show={compact} />
-        <Over points={points} title="Keys" lines={keys} show={compact} />
-        <Over points={points} title="Connections" lines={connections} show={compact} />
+        <Over {...over} title="Memory" lines={memory} show={bytes} grain="bytes" />
+        <Over {...over} title="Operations" note="per second" lines={operations} show={compact} />
+        <Over {...over} title="Keys" lines={keys} show={compact} />
+        <Over {...over} title="Connections" lines={connections} show={compact} />
         <Over
-          points={points}
+          {...over}
           title="Evictions"
           note="keys lost for want of memory"
           lines={evictions}
@@ -85,13 +77,14 @@ const evictions: Measured[] = [{ title: 'evicted', figure: 'evicted', colour: 2 
 /** One figure, or two of the same size, over time. */
 function Over(props: {
   points: Series['points'];
+  empty: ChartProps['empty'];
   title: string;
   note?: string;
   lines: Measured[];
   show: ChartProps['show'];
   grain?: ChartProps['grain'];
 }) {
-  const { points, title, show, grain } = props;
+  const { points, empty, title, show, grain } = props;
   return (
     <div class="half">
       <Panel title={title} note={props.note}>
@@ -103,7 +96,7 @@ function Over(props: {
             colour: line.colour,
             values: points.map(({ figures }) => figures?.[line.figure] ?? null),
           }))}
-          show={show}
+          {...{ show, empty }}
           {...(grain && { grain })}
         />
       </Panel>

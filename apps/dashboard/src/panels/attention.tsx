@@ -1,5 +1,5 @@
 // What needs somebody, the worst first, each with what mends it beside it.
-import { resumeQueue } from '../data/actions.js';
+import { pauseQueue, resumeQueue } from '../data/actions.js';
 import type { Attention, Overview } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
 import { Action } from '../parts/action.js';
@@ -7,8 +7,9 @@ import { BulkMove } from '../parts/bulkMove.js';
 import { Mark, Panel } from '../parts/panel.js';
 import { go, to } from '../place.js';
 import { rank, troubleOf } from '../severity.js';
+import { describeTarget } from '../targets.js';
 
-const shown = 8;
+const shown = 10;
 
 export function AttentionPanel({ overview }: PanelProps) {
   const all = rank(overview.attention);
@@ -27,7 +28,11 @@ export function AttentionPanel({ overview }: PanelProps) {
       ) : (
         <ul class="attention">
           {all.slice(0, shown).map((item) => (
-            <li key={`${item.code} ${item.queue ?? ''}`} class={troubleOf(item).severity} data-row>
+            <li
+              key={`${item.code} ${item.queue ?? item.target?.name ?? ''}`}
+              class={troubleOf(item).severity}
+              data-row
+            >
               <SeverityMark item={item} />
               <span class="what wrap">
                 {item.queue !== undefined && (
@@ -35,7 +40,7 @@ export function AttentionPanel({ overview }: PanelProps) {
                     <a href={to('queues', item.queue)}>{item.queue}</a>:{' '}
                   </>
                 )}
-                {item.message} <span class="soft">{mostly(item, overview) ?? troubleOf(item).advice}</span>
+                {wordsOf(item)} <span class="soft">{mostly(item, overview) ?? troubleOf(item).advice}</span>
               </span>
               <span class="row-actions">
                 <Remedy item={item} />
@@ -48,6 +53,13 @@ export function AttentionPanel({ overview }: PanelProps) {
   );
 }
 
+/** A target is told in the words of this page, as the panel of targets tells it. */
+function wordsOf({ message, target }: Attention): string {
+  if (!target) return message;
+  const { title, now, goal } = describeTarget(target);
+  return `${title}: ${now}, should be ${goal}.`;
+}
+
 /** Of dead letters, what most of them died of: whoever knows that often knows whether to replay them. */
 function mostly({ code, queue }: Attention, { dead }: Overview): string | undefined {
   if (code !== 'DEAD_LETTERS') return undefined;
@@ -57,7 +69,8 @@ function mostly({ code, queue }: Attention, { dead }: Overview): string | undefi
 
 function SeverityMark({ item }: { item: Attention }) {
   const { severity } = troubleOf(item);
-  return <Mark tone={severity}>{{ bad: 'broken', warn: 'warning', neutral: 'note' }[severity]}</Mark>;
+  const word = item.target ? 'missed' : { bad: 'broken', warn: 'warning', neutral: 'note' }[severity];
+  return <Mark tone={severity}>{word}</Mark>;
 }
 
 /** The shortest way to mend it: the button itself where there is one, otherwise the place. */
@@ -72,6 +85,11 @@ function Remedy({ item }: { item: Attention }) {
     );
   return (
     <>
+      {code === 'JOBS_FAIL' && queue !== undefined && (
+        <Action small run={() => pauseQueue(queue)}>
+          Pause
+        </Action>
+      )}
       {code === 'DEAD_LETTERS' && queue !== undefined && (
         <BulkMove
           small

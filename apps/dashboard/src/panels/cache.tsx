@@ -5,9 +5,9 @@ import type { CacheAnswer, CacheFamily } from '../data/shapes.js';
 import type { PanelProps } from '../panels.js';
 import { Answered } from '../parts/answered.js';
 import { Empty } from '../parts/notice.js';
-import { Panel } from '../parts/panel.js';
+import { Mark, Panel } from '../parts/panel.js';
 import { Table, type Column } from '../parts/table.js';
-import { hitsOf } from '../targets.js';
+import { hitsOf, isHitOften } from '../targets.js';
 import { readDrives } from '../commands.js';
 import { to } from '../place.js';
 import { leftOut, number, percent, rate, span } from '../format.js';
@@ -18,6 +18,7 @@ const shown = 8;
 export const familyColumns: Column<CacheFamily>[] = [
   { title: 'Family', name: true, cell: ({ family }) => <a href={to('cache', { family })}>{family}</a> },
   { title: 'Hit rate', number: true, cell: ({ hitRate }) => percent(hitRate) },
+  { title: 'Goal', number: true, cell: (family) => <Goal family={family} /> },
   { title: 'Requests', number: true, cell: (family) => number(hitsOf(family) + family.misses) },
   {
     title: 'Avg TTL',
@@ -66,4 +67,11 @@ export function CachePanel(_props: PanelProps) {
       </Answered>
     </Panel>
   );
+}
+
+function Goal({ family }: { family: CacheFamily }) {
+  const isMet = isHitOften(family);
+  const goal = percent(family.hitGoal);
+  if (isMet === null) return <span class="faint">{goal}</span>;
+  return <Mark tone={isMet ? 'ok' : 'warn'}>{`${isMet ? '✓' : '✗'} ${goal}`}</Mark>;
 }

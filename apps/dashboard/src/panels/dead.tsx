@@ -16,7 +16,7 @@ export function DeadPanel({ overview }: PanelProps) {
       flush
       note={number(overview.dead.letters)}
       actions={<a href="/dead">All causes</a>}
-      foot={leftOut(rows.length, overview.dead.queues.length, 'queues')}
+      foot={leftOut(rows.length, overview.dead.queueCount, 'queues')}
     >
       {rows.length === 0 ? (
         <Empty title="Nothing has died">

@@ -2,7 +2,7 @@
 import type { PanelProps } from '../panels.js';
 import { Figures } from '../parts/panel.js';
 import { NextIn } from '../parts/time.js';
-import { compact, decimal, plural, rate, span } from '../format.js';
+import { atLeast, compact, decimal, plural, rate, span } from '../format.js';
 
 const longWaitMs = 5 * 60_000;
 
@@ -50,7 +50,7 @@ export function KeyFigures({ overview }: PanelProps) {
         },
         {
           label: 'Retries',
-          value: retries.complete ? compact(retries.count) : `${compact(retries.count)}+`,
+          value: atLeast(compact(retries.count), retries.complete),
           about: retries.nextMs === null ? 'none' : <NextIn at={retries.nextMs} />,
           href: '/retries',
         },

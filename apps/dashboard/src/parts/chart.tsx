@@ -1,7 +1,11 @@
 // A chart over time. Its drawing is loaded when the first one is shown; the place for it is there from the start, and the same figures are
 // below as a table for whoever cannot see or does not trust a picture.
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import type { Answer } from '../data/answer.js';
+import type { Series } from '../data/shapes.js';
 import { clock, moment, unknown } from '../format.js';
+import { Waiting } from './notice.js';
 import type { Drawing } from './drawing.js';
 
 export interface Line {
@@ -17,12 +21,23 @@ export interface ChartProps {
   times: readonly number[];
   lines: Line[];
   show: (value: number | null) => string;
+  /** What stands there while nothing can be drawn. */
+  empty: ComponentChildren;
   /** What the lines of the grid are multiples of; whole numbers unless stated. */
   grain?: 'whole' | 'bytes' | 'time';
 }
 
 const tableRows = 120;
 const dayMs = 86_400_000;
+
+/** Why there is nothing to draw: it is on its way, it could not be had, or nothing has happened. */
+export function emptyOf(
+  { data, error }: Pick<Answer<unknown>, 'data' | 'error'>,
+  step: Series['step'],
+): ComponentChildren {
+  if (data !== undefined) return `Nothing yet; a point is added every ${step}.`;
+  return error === undefined ? <Waiting /> : 'The figures could not be had.';
+}
 
 /** The last moment of which any line knows something. */
 function lastKnown(lines: readonly Line[]): number {
@@ -69,7 +84,7 @@ export function Chart(props: ChartProps) {
       </div>
       {isEmpty ? (
         <div key="empty" class="chart empty">
-          Nothing yet; a point is added every minute.
+          {props.empty}
         </div>
       ) : (
         <div key="drawn" class="chart" ref={place} aria-hidden="true" />

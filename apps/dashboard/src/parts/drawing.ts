@@ -98,8 +98,12 @@ export function draw(
           ...props.lines.map((line) => ({
             stroke: colour(place, `--series-${line.colour}`),
             width: 1.5,
-            // A line needs two points; the first minute is shown as a dot.
-            points: { show: (plot: uPlot, index: number) => countOf(plot.data[index]) === 1, size: 5 },
+            // A line needs two points beside each other; one that stands alone is a dot.
+            points: {
+              show: false,
+              size: 5,
+              filter: (plot: uPlot, index: number) => alone(plot.data[index] ?? []),
+            },
             spanGaps: false,
           })),
         ],
@@ -111,8 +115,12 @@ export function draw(
   }
 }
 
-function countOf(values: ArrayLike<number | null | undefined> | undefined): number {
-  return Array.from(values ?? []).filter((value) => value !== null && value !== undefined).length;
+/** Where the values are that have none beside them. */
+function alone(values: ArrayLike<number | null | undefined>): number[] {
+  const isKnown = (index: number): boolean => values[index] !== null && values[index] !== undefined;
+  return Array.from(values, (_, index) => index).filter(
+    (index) => isKnown(index) && !isKnown(index - 1) && !isKnown(index + 1),
+  );
 }
 
 /** The longest label decides: `1 min 30 sec` takes more than `500`. */
