@@ -33,7 +33,7 @@ test('with every answer lost once, operations run, end and are cancelled as they
   const second = await operations.start(slow);
   await eventually(async () => (await operations.get(second))!.progress.moved > 0);
   await operations.cancel(second);
-  // Cancelling waits for a second only.
+  // Cancelling waits for a moment only.
   await eventually(async () => (await operations.get(second))?.state === 'cancelled');
   const stopped = (await operations.get(second))!;
   assert.equal((await queue.counts()).waiting, stopped.progress.moved);

@@ -145,11 +145,14 @@ test('what may have been carried out is never called refused: callers remove wha
   await database.close();
   const records = await open(url);
   let closed: Promise<void> | undefined;
-  proxy.loseReplyTo('sluice_store_whole', () => {
-    closed = records.close();
-  });
+  // Each reply: closing takes a moment, in which it may be repeated.
+  const lose = (): void => {
+    closed ??= records.close();
+    proxy.loseReplyTo('sluice_store_whole', lose);
+  };
+  proxy.loseReplyTo('sluice_store_whole', lose);
   await assert.rejects(records.uploads.storeWhole(whole('a')), isUnknown);
-  assert.equal(proxy.lost, 2);
+  assert.ok(proxy.lost >= 2);
   await closed;
   await proxy.stop();
 });
