@@ -19,7 +19,7 @@ describe('the cache suite', () => {
       await redis.reset();
       let loads = 0;
       const load = async (key: string): Promise<unknown> => ({ key, load: ++loads });
-      const cache = await openContender(system, { url: redis.url, near: false, load });
+      const cache = await openContender(system, { url: redis.url, near: false, load, patienceMs: 10_000 });
       assert.deepEqual(await cache.get('a'), { key: 'a', load: 1 });
       assert.deepEqual(await cache.get('a'), { key: 'a', load: 1 });
       assert.deepEqual(

@@ -4,6 +4,7 @@ import { Cache, defineCache } from '@sluice/cache';
 
 const redis = process.argv[2] ?? 'redis://127.0.0.1:6379';
 const cache = new Cache({ redis, prefix: 'example-groups', patienceMs: 1_000 });
+await cache.start();
 
 interface Search {
   job: string;

@@ -4,6 +4,7 @@ import { Cache, defineCache } from '@sluice/cache';
 const database = new Map([[7, 'Ada']]);
 const redis = process.argv[2] ?? 'redis://127.0.0.1:6379';
 const cache = new Cache({ redis, patienceMs: 1_000 }); // a reader waits so long for Redis, then it loads itself
+await cache.start();
 
 const load = async (id: number) => {
   console.log(`loading ${id}`);

@@ -7,7 +7,7 @@ const films = new Queue<string>('films', { redis: process.argv[2] ?? 'redis://12
 films.work(
   async (job) => {
     console.log(`cutting ${job.data}`);
-    await sleep(2_000);
+    await sleep(10_000);
     console.log(`${job.data} is cut`);
   },
   { concurrency: 1 },

@@ -320,7 +320,9 @@ function wordsOf(line: string): string[] {
   return (line.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replace(/^'|'$/g, ''));
 }
 
-async function tryOut({ line, shows, code = 0, asks, meanwhile, endless, wide, keeps }: Try): Promise<void> {
+async function tryOut(one: Try): Promise<void> {
+  const { line, shows, before, code = 0, asks, meanwhile, endless, wide, keeps } = one;
+  await before?.(server);
   const whole = line.includes('sluice ') ? line : `sluice ${line}`;
   const words = whole.slice(whole.indexOf('sluice ') + 'sluice '.length).split(' ');
   tried.add(

@@ -53,8 +53,8 @@ test('without TLS, where browsers give no clipboard, a key can still be copied',
   await page.getByLabel('Name').fill('ops');
   await page.getByRole('button', { name: 'Make it' }).click();
   const copy = page.getByRole('dialog').getByRole('button', { name: 'Copy the' });
-  await copy.click();
-  await page.getByRole('dialog').getByText('Copied').waitFor();
+  // It stands there for a moment only.
+  await Promise.all([page.getByRole('dialog').getByText('Copied').waitFor(), copy.click()]);
   assert.equal(await page.evaluate('real.readText()'), 'slk_0123_secret');
   assert.equal(await copy.evaluate((button) => button === button.ownerDocument.activeElement), true);
 });
@@ -109,8 +109,10 @@ test('whoever goes back is where they were', stage.needs, async () => {
   await page.goBack();
   await waitUntil('the page is where it was', async () => (await page.evaluate('scrollY')) === 400);
   // Whoever scrolls meanwhile is not pulled back.
-  await page.evaluate('window.scrollTo(0, 0)');
-  await page.waitForTimeout(300);
+  await page.mouse.move(700, 250);
+  await page.mouse.wheel(0, -1_000);
+  await waitUntil('the page is at its top', async () => (await page.evaluate('scrollY')) === 0);
+  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
   assert.equal(await page.evaluate('scrollY'), 0);
 });
 

@@ -117,13 +117,13 @@ test('a stop lets the running job end and leaves the others for the next start',
 
 test('a job that outlasts the deadline of a stop goes back at once and runs after the next start', async () => {
   const { dataDir, env, give, written } = postOffice();
-  const impatient = { ...env, SLUICE_STOP_DEADLINE_MS: '1000' };
+  const impatient = { ...env, SLUICE_STOP_DEADLINE_MS: '4000' };
   const first = await startServer(dataDir, impatient);
-  await give(first.redisUrl, 'letters', [{ text: 'a', takesMs: 20_000, againMs: 0 }]);
+  await give(first.redisUrl, 'letters', [{ text: 'a', takesMs: 120_000, againMs: 0 }]);
   await waitUntil('it runs', () => written().length === 1, PATIENCE);
   const began = performance.now();
   assert.equal(await first.end('SIGTERM'), 0);
-  assert.ok(performance.now() - began < 10_000);
+  assert.ok(performance.now() - began < 30_000);
   const second = await startServer(dataDir, env);
   await waitUntil('it is done', () => written().includes('letters ends a'), PATIENCE);
   assert.deepEqual(written(), ['letters begins a', 'letters begins a', 'letters ends a']);

@@ -17,6 +17,8 @@ export interface ContenderOptions {
   /** Whether copies are kept in the process. Without them every hit is a hit in Redis. */
   near: boolean;
   load: (key: string) => Promise<unknown>;
+  /** How long Sluice waits for Redis, where its default would have a busy machine go to the loader. */
+  patienceMs?: number;
 }
 
 export interface Contender {

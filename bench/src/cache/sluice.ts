@@ -7,8 +7,8 @@ import { until } from '../waiting.js';
 
 const START_DEADLINE_MS = 10_000;
 
-export async function openSluice({ url, near, load }: ContenderOptions): Promise<Contender> {
-  const cache = new Cache({ redis: url, prefix: 'bench' });
+export async function openSluice({ url, near, load, patienceMs }: ContenderOptions): Promise<Contender> {
+  const cache = new Cache({ redis: url, prefix: 'bench', ...(patienceMs && { patienceMs }) });
   await cache.start();
   await until(async () => cache.statistics().isWatching, START_DEADLINE_MS, 'the tracking of Sluice');
   const values = cache.open(

@@ -34,7 +34,7 @@ export interface CacheOptions {
   redis: string | RedisTarget;
   /** Keys begin with `<prefix>:cache:`; `sluice` by default. */
   prefix?: string;
-  /** How long a reader waits for Redis before it goes to the loader: 50 ms. */
+  /** How long a reader waits for Redis before it goes to the loader: 50 ms. An invalidation waits so long too, and 500 ms at least. */
   patienceMs?: number;
   /** How long a load may go without a sign of life before another reader takes over: 2 s. It is renewed meanwhile. */
   leaseMs?: number;

@@ -4,6 +4,8 @@
 //
 // A loop that was busy for longer than that moment finds its timer due and the answer unread. So a timer that fires first lets
 // what has arrived be read, and then judges.
+//
+// Others have more patience than a reader (`call`, `unlink`), and never less: whoever gives readers ten seconds knows how slow its Redis is.
 import { isSluiceError, type Clock } from '@sluice/base';
 import type { RedisLink, Script, ScriptArgument } from '@sluice/redis';
 import type { Breaker } from './breaker.js';
@@ -99,6 +101,7 @@ export class Channel {
     send: () => Promise<T>,
     onLate?: (reply: T) => void,
   ): Promise<T> {
+    const waitMs = Math.max(patienceMs, this.#patienceMs);
     return new Promise((resolve, reject) => {
       let isLate = false;
       const timer = this.#clock.setTimer(() => {
@@ -106,9 +109,9 @@ export class Channel {
           if (isLate) return;
           isLate = true;
           this.#breaker.failed();
-          reject(cacheErrors.REDIS_AWAY({ what, reason: `Redis did not answer within ${patienceMs} ms` }));
+          reject(cacheErrors.REDIS_AWAY({ what, reason: `Redis did not answer within ${waitMs} ms` }));
         });
-      }, patienceMs);
+      }, waitMs);
       const settle = (hasAnswered: boolean): boolean => {
         timer.cancel();
         if (isLate) return false;

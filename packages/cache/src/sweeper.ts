@@ -1,11 +1,11 @@
 // Frees the memory of groups that were invalidated: a moment later, in the background, some hundred values at a time with a pause in
-// between, so that Redis has time for others. Nobody depends on it. A sweep that fails is not repeated: the next invalidation of the
-// group finds what is left, and the TTL ends it otherwise.
+// between, so that Redis has time for others. Nobody depends on it. A sweep that met a Redis that is away is repeated until it is back;
+// one that Redis refuses is not: the next invalidation of the group finds what is left, and the TTL ends it otherwise.
 //
 // Members are taken out of the index before their values are removed. Several processes that sweep one group therefore share the work;
 // one that dies leaves at most one batch to its TTL. A value that was loaded again under the present generation is in the index of that
 // one, and stays. Only one that is filled between this question and the removal is lost, and loaded once more.
-import type { Timer } from '@sluice/base';
+import { isSluiceError, type Timer } from '@sluice/base';
 import type { Engine } from './engine.js';
 
 /** Loads that were under way when the group was invalidated have mostly been filled, and have joined, by then. */
@@ -75,7 +75,8 @@ export class Sweeper {
       const listed = this.#call('SMEMBERS', [this.#engine.keys.indexes(group)]) as Promise<Buffer[]>;
       const [indexes, present] = await Promise.all([listed, this.#generationOf(group)]);
       return { group, worthless: indexes.map(String).filter((generation) => generation !== present) };
-    } catch {
+    } catch (error) {
+      this.#retryIfAway(group, error);
       return { group, worthless: [] };
     }
   }
@@ -97,9 +98,14 @@ export class Sweeper {
         await this.#free(group, present, namesOf(popped));
         await this.#pause();
       }
-    } catch {
-      // Redis is away or too busy: memory is the smaller worry.
+    } catch (error) {
+      this.#retryIfAway(group, error);
     }
+  }
+
+  /** Memory is the smaller worry while Redis is away or too busy, but what was not swept then would stay for as long as its TTL. */
+  #retryIfAway(group: string, error: unknown): void {
+    if (isSluiceError(error, 'REDIS_AWAY') || isSluiceError(error, 'REDIS_UNAVAILABLE')) this.note([group]);
   }
 
   async #free(group: string, present: string | undefined, names: readonly string[]): Promise<void> {

@@ -8,7 +8,7 @@ import { RedisLink } from '@sluice/redis';
 import { startCluster, startRedis } from '@sluice/testbed';
 import { Cache, defineCache } from '../src/index.js';
 import { scripts } from '../src/scripts.js';
-import { eventually, openCache, Table, untilWatching } from './setup.js';
+import { adviceOn, eventually, openCache, Table, untilWatching } from './setup.js';
 
 const password = 'secret';
 const document = readFileSync(new URL('../../../../docs/acl.md', import.meta.url), 'utf8');
@@ -163,10 +163,9 @@ test('with a Redis that evicts, values are loaded again and are never wrong', as
 test('a cache refuses to share a Redis that evicts with the queue, and so does the queue', async (t) => {
   const redis = await startRedis({ appendonly: false, config: { 'maxmemory-policy': 'allkeys-lru' } });
   t.after(() => redis.stop());
-  const cache = new Cache({ redis: redis.url, queueRedis: redis.url.replace('127.0.0.1', 'localhost') });
-  t.after(() => cache.close());
+  const queueRedis = redis.url.replace('127.0.0.1', 'localhost');
   await assert.rejects(
-    cache.start(),
+    adviceOn(t, { redis: redis.url, queueRedis }),
     (error) => isSluiceError(error, 'EVICTING_QUEUE_REDIS') && /a Redis of its own/.test(error.message),
   );
   const queue = new Queue('mail', { redis: redis.url });
@@ -192,11 +191,7 @@ test('a cache says when it shares a Redis with the queue that does not evict, an
   const redis = await startRedis({ appendonly: false, config: { maxmemory: '100mb' } });
   const other = await startRedis({ appendonly: false });
   t.after(() => Promise.all([redis.stop(), other.stop()]));
-  const advice = async (queueRedis: string) => {
-    const cache = new Cache({ redis: redis.url, queueRedis });
-    t.after(() => cache.close());
-    return (await cache.start()).map(({ code }) => code);
-  };
+  const advice = (queueRedis: string) => adviceOn(t, { redis: redis.url, queueRedis });
   assert.deepEqual(await advice(redis.url), ['SHARED_WITH_QUEUE']);
   assert.deepEqual(await advice(other.url), ['NEVER_EVICTS']);
 });

@@ -43,6 +43,17 @@ async function processes(
   return { prefix, caches, families };
 }
 
+/** What is left of the lease grows only when it is renewed. */
+async function untilRenewed(prefix: string): Promise<void> {
+  let leastMs = Infinity;
+  await eventually('the lease is renewed', async () => {
+    const leftMs = Number(await bed.redis.command('PTTL', `${prefix}:cache:lease:{row:a}`));
+    const isRenewed = leftMs > leastMs;
+    leastMs = leftMs < 0 ? Infinity : leftMs;
+    return isRenewed;
+  });
+}
+
 test('five processes with a hundred readers each load once', async (t) => {
   const table = new Table();
   const { caches, families } = await processes(t, 5, table);
@@ -156,7 +167,7 @@ test('the loader of a process that died is replaced once its lease ends', async 
 test('a process that is killed while it loads costs one more load, and readers of others are served', async (t) => {
   const table = new Table();
   const prefix = bed.prefix();
-  const leaseMs = 1_000;
+  const leaseMs = 3_000;
   const program = fileURLToPath(new URL('dyingLoader.js', import.meta.url));
   const dying = fork(program, [bed.redis.url, prefix, `${leaseMs}`]);
   t.after(() => dying.kill('SIGKILL'));
@@ -168,7 +179,7 @@ test('a process that is killed while it loads costs one more load, and readers o
   const families = [await open(), await open()];
   const readers = families.flatMap((rows) => Array.from({ length: 10 }, () => rows.get('a')));
   // It renews its lease as long as it lives.
-  await sleep(2 * leaseMs);
+  await untilRenewed(prefix);
   assert.equal(table.reads, 0);
   dying.kill('SIGKILL');
   for (const value of await Promise.all(readers)) assert.equal(value.version, 0);
@@ -218,14 +229,18 @@ test('the lease is renewed as long as the load goes on', async (t) => {
   const table = new Table();
   const prefix = bed.prefix();
   const open = async () => {
-    const cache = await bed.cache(t, { prefix, leaseMs: 1_000 });
+    const cache = await bed.cache(t, { prefix, leaseMs: 6_000 });
     return cache.open(
       defineCache({ name: 'row', key: (key: string) => key, load: (key) => table.read(key), ttlMs: 60_000 }),
     );
   };
   const [first, second] = [await open(), await open()];
-  table.hold = sleep(3_000);
-  await Promise.all([first.get('a'), second.get('a')]);
+  const loading = latch();
+  table.hold = loading.opened;
+  const readers = [first.get('a'), second.get('a')];
+  for (let times = 0; times < 3; times++) await untilRenewed(prefix);
+  loading.open();
+  await Promise.all(readers);
   assert.equal(table.reads, 1);
 });
 

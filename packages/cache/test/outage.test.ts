@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
-import { isSluiceError } from '@sluice/base';
+import { isSluiceError, ManualClock } from '@sluice/base';
+import { RedisLink } from '@sluice/redis';
 import { latch, startProxy, startRedis } from '@sluice/testbed';
 import type { RedisServer } from '@sluice/testbed';
 import { defineCache } from '../src/index.js';
@@ -118,6 +119,25 @@ test('an invalidation whose reply was lost is repeated', async (t) => {
     await eventually('nothing is kept', () => cache.statistics().keptInvalidations === 0);
     assert.equal((await rows.get('a')).version, version);
   }
+});
+
+test('an invalidation waits for Redis for as long as a reader would', async (t) => {
+  const link = new RedisLink(bed.redis.url);
+  t.after(() => link.close());
+  const clock = new ManualClock();
+  const slow = latch();
+  const call: RedisLink['call'] = async (command, ...rest) => {
+    const reply = await link.call(command, ...rest);
+    if (command === 'UNLINK') await slow.opened;
+    return reply;
+  };
+  const wire = { call, run: link.run.bind(link) };
+  const cache = await bed.cache(t, { patienceMs: 10_000, parts: { wire, clock } });
+  const rows = cache.open(row(new Table()));
+  const invalidating = rows.invalidate('a');
+  await clock.advance(9_999);
+  slow.open();
+  assert.equal(await invalidating, 'applied');
 });
 
 test('the first read without any Redis is answered by the loader', async (t) => {

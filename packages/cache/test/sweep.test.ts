@@ -221,6 +221,17 @@ test('a sweep whose replies are lost goes on, and values stay right', async (t) 
   }
 });
 
+test('a sweep that met a Redis that was away is made when it is back', async (t) => {
+  const proxy = await startProxy(bed.redis.port);
+  t.after(() => proxy.stop());
+  const prefix = bed.prefix();
+  const rows = new Rows(await bed.cache(t, { redis: proxy.url, prefix, leaseMs }));
+  await fillAll(rows, prefix);
+  assert.equal(await rows.cache.invalidateGroup('all'), 'applied');
+  await proxy.loseReplies({ when: (request) => request.includes('SMEMBERS') });
+  await eventually('all are gone', async () => (await keysOf(bed.redis, prefix, 'value')).length === 0);
+});
+
 test('several processes that sweep one group share the work', async (t) => {
   const prefix = bed.prefix();
   const all: Rows[] = [];

@@ -117,7 +117,7 @@ describe('in a browser', { skip: chromiumProblem() ?? false }, () => {
     );
     server.publish();
     await allHave(pages, [1, 2]);
-    assert.deepEqual(await numbersOf(late), [2]);
+    await allHave([late], [2]);
     assert.equal(server.resumed.length, 1);
   });
 
@@ -179,7 +179,7 @@ describe('in a browser', { skip: chromiumProblem() ?? false }, () => {
 
   test('a leader that hangs loses the lead', async (t) => {
     const server = await started(t);
-    const { pages } = await tabs(t, server, 3, '?patience=3000');
+    const { pages } = await tabs(t, server, 3, '?patience=8000');
     server.publish();
     await allHave(pages, [1]);
     const { leader, others } = await leaderOf(pages);

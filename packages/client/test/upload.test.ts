@@ -159,12 +159,12 @@ test('progress never goes back, whatever goes wrong, and says 100 once, at the e
 });
 
 test('the end is heard of through events, and without them by asking', async (t) => {
-  const withEvents = await stage(t, { completeMs: 700 });
+  const withEvents = await stage(t, { completeMs: 3_000 });
   await upload(bytesOf(10), to(withEvents)).done;
   assert.equal(withEvents.count('events'), 1);
   const before = withEvents.count('status');
   assert.ok(before <= 2, `${before} status requests`);
-  const without = await stage(t, { completeMs: 700, events: false });
+  const without = await stage(t, { completeMs: 3_000, events: false });
   await upload(bytesOf(10), to(without)).done;
   assert.equal(without.only.state, 'COMPLETED');
   assert.ok(without.count('status') >= 2);

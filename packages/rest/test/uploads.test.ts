@@ -1,6 +1,7 @@
 // Uploads as a client over HTTP meets them.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { waitUntil } from '@sluice/testbed';
 import {
   bytesOf,
   completed,
@@ -37,7 +38,7 @@ test('a file is PENDING, UPLOADING and ACTIVE, or FAILED; one that is replaced s
   assert.equal(await statusOf(wrong.nodeId), 'PENDING');
   for (const n of [0, 1]) {
     assert.equal((await chunk(wrong.id, n)).status, 200);
-    assert.equal(await statusOf(wrong.nodeId), 'UPLOADING');
+    await waitUntil('it is UPLOADING', async () => (await statusOf(wrong.nodeId)) === 'UPLOADING');
   }
   await chunk(wrong.id, 2);
   await completed(api, wrong.id);

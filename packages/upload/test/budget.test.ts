@@ -73,11 +73,14 @@ test('uploads that find no room wait in line, unread, and get in one after the o
       const { id } = await begin(uploads, path, { size, chunkSize: 500_000 });
       const body = async function* () {
         mostAtOnce = Math.max(mostAtOnce, ++reading);
-        yield bytes.subarray(0, 500_000);
+        try {
+          yield* stream(bytes.subarray(0, 500_000));
+        } finally {
+          reading--;
+        }
       };
       await uploads.receive(id, { number: 0 }, body(), 500_000);
       await send(uploads, id, { number: 1 }, bytes.subarray(500_000, size));
-      reading--;
       assert.equal((await ended(uploads, id)).state, 'COMPLETED');
     }),
   );

@@ -2,10 +2,13 @@
 // on where it stopped. Its only argument is a JSON object; it prints the id of its upload as soon as it knows it.
 import { armFailPoints } from '@sluice/base';
 import { openRecords } from '@sluice/records';
+import { RedisLink } from '@sluice/redis';
 import { DiskStore } from '@sluice/store';
+import { waitUntil } from '@sluice/testbed';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseDigest, Uploads, type Settings } from '../src/index.js';
-import { begin, bytesOf, ended, send, sendRange, sha256, stream, tenant } from './harness.js';
+import { keysOf } from '../src/keys.js';
+import { begin, bytesOf, ended, send, sendRange, sha256, stream, tenant, wasQuietFor } from './harness.js';
 
 export interface CrashPlan {
   point: string;
@@ -54,6 +57,16 @@ if (plan.act === 'file') {
   );
   await send(uploads, id, { offset: 2_300_000 }, bytes.subarray(2_300_000, end), digest);
   if (plan.act === 'cancel') await uploads.cancel(id);
+  if (plan.act === 'expire') {
+    const link = new RedisLink(plan.redis);
+    const keys = () => keysOf(plan.settings.prefix!, 0, id);
+    // Again and again: a part that is stored meanwhile is a sign of life.
+    await waitUntil('it expires', async () => {
+      await wasQuietFor({ link, keys }, id, 86_400_000);
+      return (await uploads.status(id)).state === 'EXPIRED';
+    });
+    link.close();
+  }
   await ended(uploads, id);
   await pause(10_000);
 }

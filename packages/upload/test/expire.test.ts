@@ -1,7 +1,6 @@
 // Uploads that nobody goes on with leave nothing behind; what ended stays readable; what is not ours is not touched.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { storeErrors, type ObjectStore } from '@sluice/store';
 import { startRedis, waitUntil } from '@sluice/testbed';
 import { Notes } from '../src/notes.js';
@@ -25,6 +24,7 @@ import {
   stopServers,
   stream,
   tenant,
+  wasQuietFor,
   type Fault,
   type Service,
 } from './harness.js';
@@ -38,12 +38,6 @@ function tendUntil({ uploads }: Service, what: string, holds: () => Promise<bool
     await uploads.tend();
     return holds();
   });
-}
-
-/** As though nothing had come for so long; a test that waited for it would depend on how fast it is. */
-async function wasQuietFor({ link, keys }: Service, id: string, quietMs: number): Promise<void> {
-  await link.call('HSET', [keys(id).state, 'updated_at', Date.now() - quietMs]);
-  await link.call('ZADD', [keys().attention, 'XX', 1, id]);
 }
 
 /** Longer than buffered bytes stay in Redis, and far less than an upload may be idle. */
@@ -64,11 +58,16 @@ test('an idle upload expires and leaves nothing in Redis or in the store', async
 });
 
 test('an upload that goes on does not expire, however old it is', async (t) => {
-  const { uploads } = await startService(t, { settings: { ...quick, idleMs: 3_000 } });
+  const service = await startService(t, { settings: quick });
+  const { uploads, link, keys } = service;
   const { id } = await begin(uploads, 'f', { size: 500_000 });
+  const { state } = keys(id);
+  await link.call('HSET', [state, 'created_at', Date.now() - 5 * dayMs]);
   for (let at = 0; at < 500_000; at += 100_000) {
+    await wasQuietFor(service, id, dayMs - quietMs);
     await sendRange(uploads, id, bytes.subarray(0, 500_000), at, at + 100_000);
-    await pause(800);
+    const updatedAt = Number(await link.call('HGET', [state, 'updated_at']));
+    assert.ok(Date.now() - updatedAt < quietMs, 'what comes is a sign of life');
     await uploads.tend();
   }
   assert.equal((await ended(uploads, id)).state, 'COMPLETED');
@@ -224,7 +223,7 @@ test('uploads that Redis forgot are ended, and only their own multipart uploads 
   t.after(() => redisServer.stop());
   const faults = new Map<keyof ObjectStore, Fault>();
   const wrap = (store: ObjectStore): ObjectStore => faulty(store, faults);
-  const service = await startService(t, { redisServer, wrap, settings: { ...quick, idleMs: 500 } });
+  const service = await startService(t, { redisServer, wrap, settings: quick });
   const { store, uploads, another, database } = service;
   const kept = await uploads.store(
     { tenant, drive: 'main', path: 'kept' },
@@ -237,7 +236,6 @@ test('uploads that Redis forgot are ended, and only their own multipart uploads 
   const { id } = await begin(uploads, 'f', { size: bytes.length });
   await sendRange(uploads, id, bytes, 0, mebibyte);
   await redisServer.command('FLUSHALL');
-  await pause(600);
   // The store is away when the upload has just been ended.
   let refusals = 0;
   faults.set('listMultiparts', (call) => {
@@ -246,8 +244,7 @@ test('uploads that Redis forgot are ended, and only their own multipart uploads 
     return refusals > 2 ? call() : Promise.reject(storeErrors.STORE_UNAVAILABLE(failure));
   });
   // A fresh process asks the records at once.
-  const fresh = await another();
-  await fresh.tend();
+  const fresh = await another({ settings: { idleMs: 500 } });
   const { postgres } = await servers();
   await waitUntil('it is ended', async () => {
     await fresh.tend();
@@ -353,7 +350,7 @@ test('a Redis that is full gets room again: what is abandoned expires, what is c
     ],
   ]);
   const service = await startService(t, {
-    settings: { ...quick, idleMs: 1_500 },
+    settings: { ...quick, idleMs: 6_000 },
     ...{ redisServer, chunksRedis: chunks.url, wrap: (store: ObjectStore) => faulty(store, faults) },
   });
   const { uploads } = service;

@@ -255,6 +255,16 @@ export async function objectOf({ records }: Service, path: string): Promise<stri
 }
 
 type Method = (...args: unknown[]) => Promise<unknown>;
+/** As though nothing had come for so long; a test that waited for it would depend on how fast it is. */
+export async function wasQuietFor(
+  { link, keys }: Pick<Service, 'link' | 'keys'>,
+  id: string,
+  quietMs: number,
+): Promise<void> {
+  await link.call('HSET', [keys(id).state, 'updated_at', Date.now() - quietMs]);
+  await link.call('ZADD', [keys(id).attention, 'XX', 1, id]);
+}
+
 export type Fault = (call: () => Promise<unknown>, ...args: unknown[]) => Promise<unknown>;
 
 /** A store, or what else has methods, that can be told to misbehave: a fault gets the call and may fail, repeat, delay or falsify it. */

@@ -426,20 +426,20 @@ test('requests that bring different bytes for the same chunk at once never make 
 });
 
 test('a body that brings nothing for too long is slow, one that dribbles for long is fine', async (t) => {
-  const service = await startService(t, { settings: { ...settings, slowMs: 1_500, attemptMs: 1_500 } });
+  const service = await startService(t, { settings: { ...settings, slowMs: 6_000, attemptMs: 3_000 } });
   const { uploads } = service;
   const file = bytes.subarray(0, 2_000);
   const { id } = await begin(uploads, 'f', { size: file.length });
   const dribble = async function* (stallMs: number) {
     for (let at = 0; at < 1_000; at += 100) {
       yield file.subarray(at, at + 100);
-      await pause(at === 500 ? stallMs : 250, undefined, { ref: at !== 500 });
+      await pause(at === 500 ? stallMs : 500, undefined, { ref: at !== 500 });
     }
   };
-  await assert.rejects(uploads.receive(id, { offset: 0 }, dribble(10_000), 1_000), { code: 'BODY_SLOW' });
+  await assert.rejects(uploads.receive(id, { offset: 0 }, dribble(60_000), 1_000), { code: 'BODY_SLOW' });
   assert.equal((await uploads.status(id)).receivedBytes, 0);
   // Longer than an attempt lives unless it is extended.
-  await uploads.receive(id, { offset: 0 }, dribble(250), 1_000);
+  await uploads.receive(id, { offset: 0 }, dribble(500), 1_000);
   assert.equal((await uploads.status(id)).receivedBytes, 1_000);
   assert.equal((await sendMissing(uploads, id, file)).result!.sha256, sha256(file));
 });

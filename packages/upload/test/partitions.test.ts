@@ -13,6 +13,7 @@ import {
   sha256,
   startService,
   stopServers,
+  wasQuietFor,
   type Service,
 } from './harness.js';
 
@@ -44,10 +45,11 @@ test('with fewer partitions than before, old uploads are read, go on and are com
 });
 
 test('with fewer partitions than before, old uploads that nobody goes on with expire and leave nothing', async (t) => {
-  const service = await startService(t, { settings: { ...quick, partitions: 8, idleMs: 1_000 } });
+  const service = await startService(t, { settings: { ...quick, partitions: 8 } });
   const { link, prefix, store } = service;
   const id = await inLastPartition(service);
   await service.uploads.stop();
+  await wasQuietFor({ link, keys: () => keysOf(prefix, 7, id) }, id, 86_400_000);
   const fewer = await service.another({ settings: { partitions: 1 } });
   await waitUntil('it expires', async () => {
     await fewer.tend();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { recordsErrors } from '@sluice/records';
-import { storeErrors, type ObjectStore } from '@sluice/store';
+import { storeErrors, type Multipart, type ObjectStore } from '@sluice/store';
 import { startRedis, waitUntil } from '@sluice/testbed';
 import { uploadErrors } from '../src/errors.js';
 import { backoff, waitFor } from '../src/work.js';
@@ -65,13 +65,20 @@ test('a part that found the store away again and again is written soon after it 
 test('whoever waits long for the end of a file asks seldom', async (t) => {
   const redisServer = await startRedis();
   t.after(() => redisServer.stop());
-  const faults = new Map<keyof ObjectStore, Fault>([['completeMultipart', () => Promise.reject(away())]]);
+  const tried = new Set<string>();
+  const refuse: Fault = (_, multipart) => {
+    tried.add((multipart as Multipart).key);
+    return Promise.reject(away());
+  };
+  const faults = new Map<keyof ObjectStore, Fault>([['completeMultipart', refuse]]);
   const wrap = (store: ObjectStore) => faulty(store, faults);
   const { uploads } = await startService(t, { settings: quick, redisServer, wrap });
   const bytes = bytesOf(3 * mebibyte);
   const files = Array.from({ length: 10 }, (_, n) =>
     uploads.store({ tenant, drive: 'main', path: `f${n}` }, stream(bytes), bytes.length),
   );
+  await waitUntil('nothing of them is missing but the end', () => tried.size === 10);
+  // By then everybody asks as seldom as it ever will.
   await pause(4_000);
   await redisServer.command('CONFIG', 'RESETSTAT');
   await pause(1_000);

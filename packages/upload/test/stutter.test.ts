@@ -22,6 +22,7 @@ import {
   stopServers,
   stream,
   tenant,
+  wasQuietFor,
 } from './harness.js';
 import { waitUntil } from '@sluice/testbed';
 
@@ -82,11 +83,12 @@ test('with every answer lost once, whole parts and a whole file go to the store 
 });
 
 test('with every answer lost once, an idle tail is staged once, and lost bytes are asked for once', async (t) => {
-  const service = await startService(t, { settings: { ...quick, spillAfterMs: 200, lookAgainMs: 100 } });
+  const service = await startService(t, { settings: { ...quick, lookAgainMs: 100 } });
   const { uploads, link, prefix } = service;
   const bytes = bytesOf(2 * mebibyte);
   const { id } = await begin(uploads, 'f', { size: bytes.length });
   await sendRange(uploads, id, bytes, 0, 300_000);
+  await wasQuietFor(service, id, 600_000);
   const hasSpilled = async (): Promise<boolean> => {
     await uploads.tend();
     const { used, frames, objects } = await remainsOf(service);

@@ -172,6 +172,8 @@ test('a name that points elsewhere by the time of the delivery is not followed t
     async () => (await webhooks.deliveries('acme', id))[0]?.state === 'dead',
   );
   assert.match((await webhooks.deliveries('acme', id))[0]!.error!, /169\.254\.169\.254/);
+  // The delivery says so before its job ends.
+  await eventually('its letter is there', async () => (await webhooks.queue.dead.count()) === 1);
   await webhooks.queue.dead.replay('all');
   await eventually('it was refused again', async () => {
     const [delivery] = await webhooks.deliveries('acme', id);
