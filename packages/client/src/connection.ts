@@ -32,6 +32,7 @@ export class Connection {
   readonly #options: UploadOptions;
   readonly #base: string;
   #token: string | undefined;
+  #asking: Promise<string> | undefined;
 
   constructor(options: UploadOptions) {
     this.#options = options;
@@ -85,8 +86,14 @@ export class Connection {
   async #currentToken(signal: AbortSignal): Promise<string | undefined> {
     const { token } = this.#options;
     if (typeof token !== 'function') return token;
+    if (this.#token !== undefined) return this.#token;
+    // One question for all requests; whoever stops waiting leaves it to those who come after.
+    this.#asking ??= Promise.resolve(token())
+      .then((text) => (this.#token = text))
+      .finally(() => (this.#asking = undefined));
+    this.#asking.catch(() => {});
     try {
-      return (this.#token ??= await unlessAborted(Promise.resolve(token()), signal));
+      return await unlessAborted(this.#asking, signal);
     } catch (cause) {
       throw uploadError('TOKEN_UNAVAILABLE', reasonOf(cause), { cause });
     }

@@ -208,6 +208,8 @@ export class Session {
     // What was completed long ago may have been replaced or deleted since.
     if (id !== null && view.state === 'COMPLETED' && record.ageMs > TRUSTED_RESULT_MS)
       throw new StartAnew(uploadError('UPLOAD_GONE', 'it was completed long ago'));
+    // From here on it is our doing.
+    record.ageMs = 0;
     const { size } = this.#source;
     if (size !== null && view.size !== null && view.size !== size) {
       throw new StartAnew(
@@ -400,6 +402,7 @@ export class Session {
     this.#freshStarts += 1;
     if (streamBegan || keyMisused || this.#freshStarts > MAX_FRESH_STARTS) throw reason;
     await record.forget();
+    record.ageMs = 0;
     record.content = {
       idempotencyKey: '',
       generation: record.content.generation + 1,

@@ -184,6 +184,50 @@ test('what had completed more than a day ago is uploaded again: it may be gone b
   assert.equal(again.nodeId, 'node-u2');
 });
 
+test('an old upload that is finished, paused and resumed now is not begun again', async (t) => {
+  const server = await stage(t);
+  const resume = memoryStore();
+  const bytes = bytesOf(8 * CHUNK);
+  await sendSome(server, bytes, resume, 4);
+  for (const [key, text] of resume.texts) {
+    const record = JSON.parse(text) as { savedAt: number };
+    resume.texts.set(key, JSON.stringify({ ...record, savedAt: record.savedAt - 25 * 3_600_000 }));
+  }
+  const { opened, open } = latch();
+  server.fault = ({ kind }) => (kind === 'chunk' ? { heldUntil: opened } : undefined);
+  const task = upload(bytes, to(server, { resume }));
+  await waitUntil('it is being sent', () => server.busy > 0);
+  task.pause();
+  open();
+  await waitUntil('what was on its way has arrived', () => server.busy === 0);
+  const held = server.only;
+  for (let first = 0; first < bytes.length; first += CHUNK)
+    held.pieces.set(first, { first, bytes: Buffer.from(bytes.subarray(first, first + CHUNK)) });
+  held.state = 'COMPLETING';
+  server.finish(held);
+  task.resume();
+  assert.equal((await task.done).nodeId, 'node-u1');
+  assert.equal(server.uploads.size, 1);
+});
+
+test('a token that takes long is asked for once', async (t) => {
+  const server = await stage(t);
+  const { opened, open } = latch();
+  let asked = 0;
+  const token = async (): Promise<string> => {
+    asked++;
+    await opened;
+    return 'slow';
+  };
+  const task = upload(bytesOf(5 * CHUNK), to(server, { token }));
+  await waitUntil('somebody has asked', () => asked === 1);
+  task.pause();
+  task.resume();
+  open();
+  await task.done;
+  assert.equal(asked, 1);
+});
+
 test('who asks for other metadata, another type or another end of a conflict begins another upload', async (t) => {
   const bytes = bytesOf(8 * CHUNK);
   for (const other of [
