@@ -337,7 +337,10 @@ function origins(env: NodeJS.ProcessEnv): string[] {
   const name = 'SLUICE_ORIGINS';
   const list = (env[name] ?? '').split(',').map((origin) => origin.trim());
   for (const origin of list.filter(Boolean)) {
-    if (origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin)) continue;
+    const isOfTheWeb = URL.canParse(origin) && new URL(origin).origin === origin;
+    // Apps and extensions have schemes of their own: capacitor://localhost, chrome-extension://….
+    const isOfAnApp = !/^https?:/i.test(origin) && /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]+$/i.test(origin);
+    if (origin === '*' || isOfTheWeb || isOfAnApp) continue;
     const wanted =
       'origins like https://app.example.com, without a path or a slash behind, with commas; or *';
     throw serverErrors.BAD_CONFIG({ name, value: origin, wanted });

@@ -190,6 +190,7 @@ test('a setting that makes no sense is refused in one line, with exit code 2', a
     ['SLUICE_TENANTS', '{"acme":{"types":"image/*"}}', /types as a list/],
     ['SLUICE_TENANTS', '{"acme":5}', /an object of limits for each tenant/],
     ['SLUICE_ORIGINS', 'https://a.example/', /without a path or a slash/],
+    ['SLUICE_ORIGINS', 'capacitor://localhost,a.example', /"a\.example", but it must be origins/],
     ['SLUICE_PUBLIC_URL', 'files.example.com', /like https:/],
     ['SLUICE_TRUST_PROXY', '1', /true or false/],
     ['SLUICE_S3_ENDPOINT', 'http://127.0.0.1:9000', /together with SLUICE_S3_BUCKET/],
