@@ -13,6 +13,7 @@
  * are exact, where times are not.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Alerts } from '@sluice/alerts';
 import { OverviewSource, type OverviewParts } from '@sluice/control';
 import { Inspect } from '@sluice/inspect';
 import { Queue } from '@sluice/queue';
@@ -87,14 +88,16 @@ async function measureSampler(url: string, sizes: Sizes, tell: (line: string) =>
   const busy = new Queue('busy', { redis: url });
   const time = new RedisTime(url);
   const inspect = new Inspect({ redis: url, queues, everyMs: SHORTEST_PAUSE_MS, history: false });
+  // Nobody judges here; what is asked for is how it stands.
+  const alerts = new Alerts({ redis: url, inspect, webhooks: { publish: async () => {} } });
   const found = { ...emptyLists(), calls: 0 };
   try {
     await inspect.start();
     found.calls = (await inspect.snapshot()).cost.calls;
     for (let round = 0; round < sizes.rounds; round++) {
       tell(`round ${round + 1} …`);
-      const one = await costOfLook(inspect, time, 1, sizes.looks);
-      const ten = await costOfLook(inspect, time, VIEWERS, sizes.looks);
+      const one = await costOfLook({ inspect, alerts }, time, 1, sizes.looks);
+      const ten = await costOfLook({ inspect, alerts }, time, VIEWERS, sizes.looks);
       found.commands.push(one.commands);
       found.commandsTen.push(ten.commands);
       found.aloneMs.push(one.busyMs);
@@ -102,7 +105,7 @@ async function measureSampler(url: string, sizes: Sizes, tell: (line: string) =>
     }
     await startWorkers(queues, sizes);
     for (let round = 0; round < sizes.rounds; round++) {
-      found.lookMs.push((await costOfLook(inspect, time, 1, sizes.looks)).busyMs);
+      found.lookMs.push((await costOfLook({ inspect, alerts }, time, 1, sizes.looks)).busyMs);
     }
     await busy.work(() => {}).start();
     for (let round = 0; round < sizes.rounds; round++) {
@@ -112,6 +115,7 @@ async function measureSampler(url: string, sizes: Sizes, tell: (line: string) =>
     }
     return found;
   } finally {
+    await alerts.close();
     await inspect.close();
     time.close();
     await Promise.all([...queues, busy].map((queue) => queue.close(1_000)));
@@ -124,15 +128,17 @@ function emptyLists() {
   return { ...viewers, lookMs: none(), loadShare: none() };
 }
 
+type Looked = Pick<OverviewParts, 'inspect' | 'alerts'>;
+
 /** What one look costs with so many viewers, less what Redis does anyway. */
 async function costOfLook(
-  inspect: Inspect,
+  { inspect, alerts }: Looked,
   time: RedisTime,
   viewers: number,
   wanted: number,
 ): Promise<Spent> {
   let looks = 0;
-  const overview = overviewOf(inspect);
+  const overview = overviewOf({ inspect, alerts });
   const ends = Array.from({ length: viewers }, () =>
     inspect.watch(({ cost }) => {
       void overview.after(cost.looks).then(() => (looks = cost.looks));
@@ -164,14 +170,14 @@ async function costOfLook(
  * The overview after each look. Here looks are some hundred milliseconds apart, in a server two seconds; by its own clock the overview lives
  * in the server, so that it is made for every look and pays off its questions as it does there.
  */
-function overviewOf(inspect: Inspect): { after: (look: number) => Promise<unknown> } {
+function overviewOf(looked: Looked): { after: (look: number) => Promise<unknown> } {
   const records = {
     uploads: { countOpen: async () => 0 },
     outbox: { state: async () => ({ waiting: 0, oldestMs: 0 }) },
   };
   let [look, lookedAtMs] = [0, 0];
   const nowMs = (): number => look * USUAL_PAUSE_MS + (performance.now() - lookedAtMs);
-  const source = new OverviewSource({ inspect, records } as unknown as OverviewParts, nowMs);
+  const source = new OverviewSource({ ...looked, records } as unknown as OverviewParts, nowMs);
   return {
     after: (next) => {
       if (next > look) [look, lookedAtMs] = [next, performance.now()];

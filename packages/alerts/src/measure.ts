@@ -9,7 +9,7 @@ import type { ThresholdName } from './threshold.js';
 
 const hourMs = 3_600_000;
 const fewestJobs = 20;
-const fewestReads = 100;
+const fewestReads = 1_000;
 const fewestLoads = 20;
 const causes = 500;
 /** The row of all caches together. */

@@ -83,7 +83,10 @@ export function thresholds(limits: Readonly<Record<string, unknown>> = {}): Thre
 }
 
 /** Undefined while nothing is known. */
-export function isKept({ keep, limit }: Threshold, value: number | undefined): boolean | undefined {
+export function isKept(
+  { keep, limit }: Pick<Threshold, 'keep' | 'limit'>,
+  value: number | undefined,
+): boolean | undefined {
   if (value === undefined) return undefined;
   return keep === 'below' ? value < limit : value > limit;
 }
@@ -91,7 +94,10 @@ export function isKept({ keep, limit }: Threshold, value: number | undefined): b
 /** A tenth to the good side: a figure that hovers at the limit does not raise and clear all day. */
 const margin = 0.1;
 
-export function isKeptWell(threshold: Threshold, value: number | undefined): boolean | undefined {
+export function isKeptWell(
+  threshold: Pick<Threshold, 'keep' | 'limit' | 'unit'>,
+  value: number | undefined,
+): boolean | undefined {
   const { keep, limit, unit } = threshold;
   const room = keep === 'below' ? limit : unit === 'share' ? 1 - limit : limit;
   return isKept({ ...threshold, limit: limit + (keep === 'below' ? -margin : margin) * room }, value);

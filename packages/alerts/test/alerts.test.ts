@@ -234,18 +234,26 @@ test('what the cache saves is held against an hour in which every read would hav
     1 - 1_900 / 10_000,
   ]);
   // A cache that is slower than what it stands before saves nothing.
-  assert.deepEqual(await ofHour({ reads: 100, hits: 0, loads: 100, loadMs: 100, waitedMs: 250 }), [0, 0]);
-  assert.deepEqual(await ofHour({ reads: 99, loads: 1, loadMs: 1, waitedMs: 1 }), [undefined, undefined]);
+  assert.deepEqual(
+    await ofHour({ reads: 1_000, hits: 0, loads: 1_000, loadMs: 1_000, waitedMs: 2_500 }),
+    [0, 0],
+  );
+  assert.deepEqual(await ofHour({ reads: 999, loads: 1, loadMs: 1, waitedMs: 1 }), [undefined, undefined]);
   const few = await ofHour({ reads: 1_000, hits: 999, loads: 1, loadMs: 9_000, waitedMs: 10 });
   assert.deepEqual(few, [0.999, undefined], 'one load is no measure');
 });
 
 test('calls of the storage are counted of the families that are loaded from there', async () => {
-  const reads: Record<string, number> = { '*': 1_000, 'doc:summary': 90, 'doc:translation': 60, user: 850 };
+  const reads: Record<string, number> = {
+    '*': 10_000,
+    'doc:summary': 900,
+    'doc:translation': 600,
+    user: 8_500,
+  };
   const asked = (families: object[]) => ({
     snapshot: async () => ({ atMs: 1, queues: [], redis: null, cache: { families } }),
     series: async ({ cache }: { cache: string }) => ({
-      points: [{ figures: { reads: reads[cache], loads: 15 } }],
+      points: [{ figures: { reads: reads[cache], loads: 150 } }],
     }),
   });
   const saved = async (families: object[]) =>

@@ -3,7 +3,7 @@
 // Counts come from the sampler, whose cost has a bound. What jobs died of and what waits for its next attempt are questions of another kind:
 // they read letters and jobs. Only queues that have some are asked, and what the questions took is paid off before they are asked again:
 // they take at most a fiftieth of the time. In between their last answers are shown beside counts that are fresh.
-import type { AlertRow } from '@sluice/alerts';
+import { isKeptWell, type AlertRow } from '@sluice/alerts';
 import type { DeadSummary, Overview as Sums, RedisHealth, RetrySummary, Snapshot } from '@sluice/inspect';
 import type { ControlParts } from './parts.js';
 import { withOwner, type QueueRow } from './reserved.js';
@@ -56,6 +56,8 @@ export class OverviewSource {
   readonly #nowMs: () => number;
   #last: { atMs: number; overview: Promise<Overview> } | undefined;
   #details: { found: Details; dueMs: number } | undefined;
+  /** What was told the last time. */
+  #attention: readonly Attention[] = [];
 
   constructor(parts: OverviewParts, nowMs: () => number = () => performance.now()) {
     this.#parts = parts;
@@ -94,7 +96,8 @@ export class OverviewSource {
       uploads: { open },
       outbox,
     };
-    return { ...overview, attention: attentionOf(overview, targets) };
+    this.#attention = attentionOf(overview, targets, this.#attention);
+    return { ...overview, attention: [...this.#attention] };
   }
 
   async #detailsOf({ queues, problem }: Snapshot): Promise<Details> {
@@ -148,14 +151,24 @@ function summariseDead(queues: readonly DeadSummary[]): DeadOverview {
 const longWaitMs = 5 * 60_000;
 const lateOutboxMs = 60_000;
 const nearlyFull = 0.9;
-/** Where nearly all of so many attempts fail, it is not this job or that one. */
+/** Where nearly all of so many attempts fail, it is not this job or that one. A queue that was told of is told of until there are fewer still. */
 const fewestAttempts = 10;
+const fewestToStay = 5;
 const nearlyAll = 0.8;
 
-/** What somebody on call should look at, the worst first. */
-function attentionOf(overview: Omit<Overview, 'attention'>, targets: readonly AlertRow[]): Attention[] {
+/** What somebody on call should look at, the worst first. What was told `before` stays while it hovers at its limit, or it would blink. */
+function attentionOf(
+  overview: Omit<Overview, 'attention'>,
+  targets: readonly AlertRow[],
+  before: readonly Attention[],
+): Attention[] {
   const { redis, cache, queues, problems, outbox } = overview;
-  const missed = targets.filter(({ met, state }) => met === false || state === 'raised');
+  const wasTold = (target: string): boolean => before.some((item) => item.target?.name === target);
+  const wasFailing = (queue: string): boolean =>
+    before.some((item) => item.code === 'JOBS_FAIL' && item.queue === queue);
+  const missed = targets.filter(
+    (row) => row.met === false || row.state === 'raised' || (wasTold(row.name) && isClose(row)),
+  );
   // Among queues with the same trouble, the one with the most letters is the worst.
   const worstFirst = [...queues].sort((a, b) => b.counts.dead - a.counts.dead);
   const found: Attention[] = [
@@ -164,7 +177,7 @@ function attentionOf(overview: Omit<Overview, 'attention'>, targets: readonly Al
       ...(queue !== undefined && { queue }),
     })),
     ...(redis ? troublesOfRedis(redis) : []),
-    ...worstFirst.flatMap(troublesOfQueue),
+    ...worstFirst.flatMap((queue) => troublesOfQueue(queue, wasFailing(queue.name))),
     ...missed.map(missedTarget),
   ];
   if (redis && isNearlyFull(redis) && !missed.some(({ name }) => name === 'redisMemory'))
@@ -198,11 +211,15 @@ function troublesOfRedis({ evicted, policy, aof }: RedisHealth): Attention[] {
   return found;
 }
 
-function troublesOfQueue({ name: queue, counts, paused, lately }: QueueRow): Attention[] {
+function troublesOfQueue(
+  { name: queue, counts, paused, lately }: QueueRow,
+  wasFailing: boolean,
+): Attention[] {
   const found: Attention[] = [];
   const failed = lately.failed + lately.died;
   const attempts = lately.done + failed;
-  if (!paused && attempts >= fewestAttempts && failed >= nearlyAll * attempts)
+  const fewest = wasFailing ? fewestToStay : fewestAttempts;
+  if (!paused && attempts >= fewest && failed >= nearlyAll * attempts)
     found.push({
       code: 'JOBS_FAIL',
       message: `${failed.toLocaleString('en-US')} of ${counted(attempts, 'attempt', 'attempts')} failed just now`,
@@ -223,12 +240,18 @@ function troublesOfQueue({ name: queue, counts, paused, lately }: QueueRow): Att
 }
 
 /** One that is raised has been told to whoever is called at night; one that is not may still turn out to be nothing. */
-function missedTarget({ name, about, keep, limit, unit, value, link, state }: AlertRow): Attention {
+function missedTarget({ name, about, keep, limit, unit, value, link, state, met }: AlertRow): Attention {
+  // One that is only just met again is not called missed, and not forgotten either.
+  const isMet = met === true;
   return {
-    code: state === 'raised' ? 'ALERT_RAISED' : 'TARGET_MISSED',
-    message: `${name} is ${figure(value, unit)}, should be ${keep} ${figure(limit, unit)}`,
+    code: isMet ? 'TARGET_CLOSE' : state === 'raised' ? 'ALERT_RAISED' : 'TARGET_MISSED',
+    message: `${name} is ${figure(value, unit)}, ${isMet ? 'only just' : 'should be'} ${keep} ${figure(limit, unit)}`,
     target: { name, about, keep, limit, unit, value, link },
   };
+}
+
+function isClose({ keep, limit, unit, value }: AlertRow): boolean {
+  return value !== null && isKeptWell({ keep, limit, unit }, value) === false;
 }
 
 function isNearlyFull({ usedBytes, maxBytes }: RedisHealth): boolean {
