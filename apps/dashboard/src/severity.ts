@@ -48,12 +48,13 @@ const known: Record<string, Trouble> = {
   },
   JOBS_FAIL: {
     severity: 'bad',
-    advice: 'Its retries say why. Paused, it wastes no attempt until that is mended.',
-    place: (queue) => to('retries', { queue }),
-    link: 'See the retries',
+    advice: 'Its page says of what. Paused, it wastes no attempt until that is mended.',
+    place: (queue) => to('queues', queue),
+    link: 'See the queue',
   },
   ALERT_RAISED: { severity: 'bad' },
   TARGET_MISSED: { severity: 'warn' },
+  TARGET_CLOSE: { severity: 'warn' },
   CACHE_WITHOUT_REDIS: {
     severity: 'warn',
     advice: 'Readers went to the database meanwhile.',

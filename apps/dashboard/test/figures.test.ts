@@ -128,13 +128,26 @@ test('a queue whose jobs all fail is paused from the overview', stage.needs, asy
   const page = await stage.open('/');
   const failing = page.locator('.attention li').filter({ hasText: '1,204 of 1,225 attempts failed' });
   assert.equal(
-    await failing.getByRole('link', { name: 'See the retries' }).getAttribute('href'),
-    '/retries?queue=audio',
+    await failing.getByRole('link', { name: 'See the queue' }).getAttribute('href'),
+    '/queues/audio',
   );
   await failing.getByRole('button', { name: 'Pause' }).click();
   const isAsked = (): boolean =>
     stage.standIn.requests.some(({ line }) => line === 'POST /v1/queues/audio/pause');
   await waitUntil('it is paused', isAsked);
+});
+
+test('a queue of Sluice itself is not paused because its jobs fail', stage.needs, async () => {
+  const overview = overviewOf('busy', Date.now());
+  const own = { ...overview.queues[0]!, name: 'sluice.webhooks', reserved: true };
+  const item = { code: 'JOBS_FAIL', message: '20 of 20 attempts failed just now', queue: own.name };
+  const shown = { ...overview, queues: [own], attention: [item] };
+  stage.standIn.otherwise = (_method, { pathname }) =>
+    pathname === '/v1/overview' ? [200, shown] : undefined;
+  const page = await stage.open('/');
+  const failing = page.locator('.attention li').filter({ hasText: '20 of 20 attempts failed' });
+  await failing.getByRole('link', { name: 'See the queue' }).waitFor();
+  assert.equal(await failing.getByRole('button', { name: 'Pause' }).count(), 0);
 });
 
 test('lists on the overview say how many there are, and where counting stopped', stage.needs, async () => {

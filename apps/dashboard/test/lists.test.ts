@@ -285,6 +285,38 @@ test('a page that continues an old list is not added to the new one', stage.need
   assert.equal(await page.locator('tbody tr').count(), 2);
 });
 
+test('whoever comes back to a list finds it as it is now, and live', stage.needs, async () => {
+  let round = 0;
+  stage.standIn.otherwise = (method, { pathname, searchParams }) => {
+    if (method !== 'GET' || pathname !== '/v1/audit') return undefined;
+    const isRest = searchParams.has('after');
+    const action = searchParams.get('action') ?? `round-${round}`;
+    const row = {
+      id: action,
+      at: began,
+      action: isRest ? 'queue.more' : action,
+      actorName: 'me',
+      outcome: 'done',
+    };
+    return [200, { items: [row], next: isRest ? null : 'rest' }];
+  };
+  const page = await stage.open('/audit');
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByText('queue.more').waitFor();
+  const filter = async (action: string): Promise<void> => {
+    await page.getByLabel('Action').fill(action);
+    await page.keyboard.press('Enter');
+  };
+  await filter('key.create');
+  await page.getByRole('link', { name: 'key.create' }).waitFor();
+  round = 1;
+  await filter('');
+  await page.getByText('round-1').waitFor();
+  assert.equal(await page.getByText('queue.more').count(), 0);
+  round = 2;
+  await page.getByText('round-2').waitFor();
+});
+
 test('a list that is asked for anew does not go on with a page of before', stage.needs, async () => {
   let round = 0;
   stage.standIn.otherwise = (method, { pathname, searchParams }) => {

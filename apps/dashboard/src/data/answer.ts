@@ -1,8 +1,9 @@
 // An answer of the server inside a component: asked when the question changes, asked again while somebody looks, the last one kept while the
 // next is on its way, so that nothing blinks.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError } from './api.js';
 
-/** What failed is asked for again sooner: it may be over. */
+/** What failed is asked for again sooner: it may be over. A question that was refused is no other one a moment later. */
 const failedEveryMs = 5_000;
 /** An answer that has not come by then is given up when it is time to ask again. */
 const patienceMs = 30_000;
@@ -56,17 +57,18 @@ export function useAnswer<T>(
   }, [question, round]);
 
   const isSame = held.question === question;
-  const hasFailed = isSame && held.error !== undefined;
+  const isRefused = held.error instanceof ApiError && held.error.status >= 400 && held.error.status < 500;
+  const mayPass = isSame && held.error !== undefined && !isRefused;
   useEffect(() => {
     if (everyMs === undefined || question === null) return undefined;
-    const pauseMs = hasFailed ? Math.min(everyMs, failedEveryMs) : everyMs;
+    const pauseMs = mayPass ? Math.min(everyMs, failedEveryMs) : everyMs;
     const timer = window.setInterval(() => {
       // To ask again is to give up what is on its way: of a server that is slower than this, nothing would ever come.
       const isOnItsWay = askedAt.current !== undefined && performance.now() - askedAt.current < patienceMs;
       if (document.visibilityState === 'visible' && !isOnItsWay) again();
     }, pauseMs);
     return () => window.clearInterval(timer);
-  }, [everyMs, question, again, hasFailed]);
+  }, [everyMs, question, again, mayPass]);
 
   return { data: isSame ? held.data : undefined, error: isSame ? held.error : undefined, busy, again };
 }

@@ -43,7 +43,7 @@ export function AttentionPanel({ overview }: PanelProps) {
                 {wordsOf(item)} <span class="soft">{mostly(item, overview) ?? troubleOf(item).advice}</span>
               </span>
               <span class="row-actions">
-                <Remedy item={item} />
+                <Remedy item={item} isOwn={isOwn(item, overview)} />
               </span>
             </li>
           ))}
@@ -54,10 +54,10 @@ export function AttentionPanel({ overview }: PanelProps) {
 }
 
 /** A target is told in the words of this page, as the panel of targets tells it. */
-function wordsOf({ message, target }: Attention): string {
+function wordsOf({ code, message, target }: Attention): string {
   if (!target) return message;
   const { title, now, goal } = describeTarget(target);
-  return `${title}: ${now}, should be ${goal}.`;
+  return `${title}: ${now}, ${code === 'TARGET_CLOSE' ? 'only just' : 'should be'} ${goal}.`;
 }
 
 /** Of dead letters, what most of them died of: whoever knows that often knows whether to replay them. */
@@ -69,12 +69,18 @@ function mostly({ code, queue }: Attention, { dead }: Overview): string | undefi
 
 function SeverityMark({ item }: { item: Attention }) {
   const { severity } = troubleOf(item);
-  const word = item.target ? 'missed' : { bad: 'broken', warn: 'warning', neutral: 'note' }[severity];
+  const usual = { bad: 'broken', warn: 'warning', neutral: 'note' }[severity];
+  const word = item.code === 'TARGET_CLOSE' ? 'close' : item.target ? 'missed' : usual;
   return <Mark tone={severity}>{word}</Mark>;
 }
 
+/** To stop a queue of Sluice itself because of one receiver would stop it for all. */
+function isOwn({ queue }: Attention, { queues }: Overview): boolean {
+  return queues.some(({ name, reserved }) => name === queue && reserved);
+}
+
 /** The shortest way to mend it: the button itself where there is one, otherwise the place. */
-function Remedy({ item }: { item: Attention }) {
+function Remedy({ item, isOwn }: { item: Attention; isOwn: boolean }) {
   const { code, queue } = item;
   const { href, link } = troubleOf(item);
   if (code === 'QUEUE_PAUSED' && queue !== undefined)
@@ -85,7 +91,7 @@ function Remedy({ item }: { item: Attention }) {
     );
   return (
     <>
-      {code === 'JOBS_FAIL' && queue !== undefined && (
+      {code === 'JOBS_FAIL' && queue !== undefined && !isOwn && (
         <Action small run={() => pauseQueue(queue)}>
           Pause
         </Action>

@@ -23,10 +23,12 @@ export function ThroughputChart({ history }: Props) {
 
 export function LatencyChart({ history }: Props) {
   const { title, step } = shownBy(history);
+  // Of minutes the percentiles are known; of hours and days, those of their worst minute.
+  const worst = step === 'minute' ? '' : `, worst minute of each ${step}`;
   return (
-    <Panel title="Latency" note={noteOf(history, 'the slowest twentieth')}>
+    <Panel title="Latency" note={noteOf(history, `the slowest twentieth${worst}`)}>
       <Chart
-        label={`Waiting and running time of the slowest twentieth of jobs, per ${step}, in the ${title}`}
+        label={`Waiting and running time of the slowest twentieth of jobs${worst}, in the ${title}`}
         {...drawn(history, [
           { title: 'running', of: 'runP95Ms', colour: 1 },
           { title: 'waiting', of: 'waitP95Ms', colour: 4 },

@@ -1,5 +1,5 @@
 // Work that goes on after its request: how far it is, the button that stops it, and the one that lets it go on when it failed.
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { cancelOperation, resumeOperation } from '../data/actions.js';
 import { get } from '../data/api.js';
 import { useAnswer } from '../data/answer.js';
@@ -10,7 +10,9 @@ import { Mark, Meter, Panel, type Tone } from './panel.js';
 import { Cut, Table } from './table.js';
 import { Ago } from './time.js';
 
+/** As long as some are at work; otherwise whoever starts one here asks at once. */
 const everyMs = 1_500;
+const quietMs = 10_000;
 /** All that are at work, however many came after them: here they are stopped. Of those that are over, the last. */
 const [mostAtWork, lastOver] = [100, 5];
 const atWork = ['waiting', 'running'];
@@ -18,6 +20,7 @@ const over = ['done', 'cancelled', 'failed'];
 
 /** `round` asks at once when it changes; `onOver` hears that one which was seen at work has ended. */
 export function Operations(props: { round: number; onOver: () => void }) {
+  const [isQuiet, setQuiet] = useState(false);
   const { data, again } = useAnswer(
     'operations',
     async (abort) => {
@@ -29,7 +32,7 @@ export function Operations(props: { round: number; onOver: () => void }) {
       const byId = new Map([...working.items, ...ended.items].map((operation) => [operation.id, operation]));
       return { items: [...byId.values()], isAll: working.next === null };
     },
-    everyMs,
+    isQuiet ? quietMs : everyMs,
   );
   const rows = data?.items ?? [];
   const working = useRef<string[]>([]);
@@ -41,6 +44,7 @@ export function Operations(props: { round: number; onOver: () => void }) {
     const now = rows.filter(({ state }) => !over.includes(state)).map(({ id }) => id);
     const isOneOver = working.current.some((id) => !now.includes(id));
     working.current = now;
+    setQuiet(now.length === 0);
     if (isOneOver) props.onOver();
   }, [data]);
   if (rows.length === 0) return null;

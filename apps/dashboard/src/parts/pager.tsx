@@ -42,7 +42,14 @@ export function usePages<Item>(question: string | null, ask: AskPage<Item>, ever
     asking.current = undefined;
     setBusy(false);
   };
-  useEffect(() => giveUp, [question]);
+  // Whoever comes back to a question begins with its first page, as it is then.
+  useEffect(
+    () => () => {
+      giveUp();
+      setRead(undefined);
+    },
+    [question],
+  );
   const load = async (): Promise<void> => {
     if (next === null || asking.current) return;
     const abort = new AbortController();
