@@ -88,7 +88,8 @@ export class Connection {
     if (typeof token !== 'function') return token;
     if (this.#token !== undefined) return this.#token;
     // One question for all requests; whoever stops waiting leaves it to those who come after.
-    this.#asking ??= Promise.resolve(token())
+    this.#asking ??= Promise.resolve()
+      .then(token)
       .then((text) => (this.#token = text))
       .finally(() => (this.#asking = undefined));
     this.#asking.catch(() => {});

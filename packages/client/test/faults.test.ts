@@ -236,6 +236,20 @@ test('a refusal is not repeated, and keeps its code, status and message', async 
   }
 });
 
+test('a function for tokens that throws, at once or later, is told as that', async (t) => {
+  const server = await stage(t);
+  for (const token of [
+    () => {
+      throw new Error('signed out');
+    },
+    () => Promise.reject(new Error('signed out')),
+  ]) {
+    const task = upload(bytesOf(10), to(server, { token, retry: { ...quick, attempts: 2 } }));
+    await assert.rejects(task.done, withCode('TOKEN_UNAVAILABLE'));
+  }
+  assert.equal(server.seen.length, 0);
+});
+
 test('a stale token is renewed in the middle of an upload, once for all lanes', async (t) => {
   const server = await stage(t);
   server.validToken = 'first';

@@ -447,7 +447,7 @@ export class DiskStore implements ObjectStore {
   /** Objects used to lie by the hash of their key alone. A note says that none does any more. */
   async #moveIntoFolders(): Promise<void> {
     const note = join(this.#folder, 'objects-lie-by-folder');
-    if (await openIfThere(note).then(async (file) => (await file?.close(), file !== undefined))) return;
+    if (await stat(note).catch(() => undefined)) return;
     await inBatches(await filesBelow(this.#objects), async (name) => {
       const key = (await describeFile(name))?.description.key;
       // Another process may be doing the same.
